@@ -1,0 +1,106 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Every bound of the project, with its reason.  A bound that a peer can
+ * reach has a test at the bound and one past it.  Wire constants: 01 §16.
+ */
+#ifndef CLOOP_LIMITS_H
+#define CLOOP_LIMITS_H
+
+/* --- protocol (01 §15, §16) --- */
+#define PROTO_MIN 1
+#define PROTO_MAX 26
+#define MAX_FRAME_LEN 1048576		/* a whole message, defragmented */
+#define MAX_LOG_TEXT_LEN 32768		/* raw text we send in one chunk */
+#define MAX_LOG_TEXT_IN_LEN 98304	/* accepted: x3 on U+FFFD, U25 */
+#define LOG_ACK_LEN 32768		/* ack when this much is unacked */
+#define MAX_ID_LEN 128			/* id, handle, type: U14 */
+#define MAX_JSON_DEPTH 64		/* 01 §2.2, outside opaque values */
+#define MAX_JSON_DEPTH_OPAQUE 256	/* inside opaque values */
+#define MAX_JSON_MEMBERS 16384		/* members of one object: duplicate
+					 * check stays cheap */
+#define HEARTBEAT_S 15			/* what our hub asks for */
+#define HEARTBEAT_MIN_S 1		/* what our agent honours */
+#define HEARTBEAT_MAX_S 300
+#define HEARTBEAT_MISSES 3		/* silence > 3 beats closes */
+#define WATCHDOG_MS 7500		/* 01 §5.8: half an interval */
+#define WRITE_TIMEOUT_MS 20000		/* a frame that does not leave */
+#define BYE_TIMEOUT_MS 2000
+#define HANDSHAKE_TIMEOUT_MS 15000	/* hello to welcome */
+#define DIAL_TIMEOUT_MS 30000		/* TCP + TLS + upgrade, agent */
+#define BACKOFF_MIN_MS 1000
+#define BACKOFF_MAX_MS 120000
+#define SIGNAL_TIMEOUT_MS 15000		/* U11 */
+#define STATUS_TIMEOUT_MS 10000		/* U11 */
+#define INVENTORY_TIMEOUT_MS 20000
+#define MAX_RESUME_OFFERS 512		/* an agent tracks fewer; 16 KiB msg */
+#define MAX_RESUME_REFUSALS 256		/* per welcome, 01 §10.2 */
+#define MAX_ERROR_TEXT_LEN 8192		/* returned prose, 01 §9.5 */
+#define MAX_REASON_LEN 256		/* abandon reason; close reasons less */
+#define MAX_CLOSE_REASON_LEN 120	/* 01 §1.6 */
+#define MAX_USB_DEVICES 128
+#define MAX_CAPS_LEN 262144		/* capabilities JSON we keep per agent:
+					 * 128 full USB entries fit */
+#define MAX_TOKEN_LEN 512		/* 02 §2.1, before parsing */
+#define MAX_URL_LEN 2048
+#define MAX_PINS 8			/* a rotation needs two */
+
+/* --- spec (03 §3, §18) --- */
+#define MAX_ARGV 4096			/* elements; 1 MiB frame bounds bytes */
+#define MAX_ENV 4096
+#define MAX_LABELS 64			/* per spec or agent */
+#define MAX_LABEL_LEN 256		/* key or value */
+#define MAX_NAME_LEN 128		/* operator label of an agent, handle */
+#define MAX_PATH_LEN 4096
+#define MAX_SPEC_LEN 1048576		/* encoded spec between our processes */
+#define MAX_SECRET_FILE_LEN 262144
+#define MAX_SECRET_FILES_LEN 524288
+#define MAX_SEED_LEN 4194304
+#define MAX_BUNDLE_LEN 134217728
+
+/* --- hub --- */
+#define MAX_NET_WORKERS 16
+#define MAX_ORIGINS 32			/* fits one 16 KiB message */
+#define MAX_ORIGIN_LEN 256
+#define MAX_PROXIES 32
+#define HTTP_HEAD_MAX 16384		/* request head: bearer and cookies
+					 * of a proxy fit, floods do not */
+#define HTTP_MAX_HEADERS 64
+#define HEAD_TIMEOUT_MS 10000		/* TLS + request head, 05 §4 */
+#define MAX_ASKS_PER_SESSION 4		/* reads stop above */
+#define MAX_ASKS_TOTAL 4096		/* a storm queues, then 503 */
+#define ASK_TIMEOUT_MS 30000		/* monitor answers in a turn */
+#define MAX_SESSION_OUT_LEN (4 * MAX_FRAME_LEN)	/* unsent bytes; then the
+					 * session is closed as not reading */
+#define MAX_HANDLES_PER_SESSION 1024	/* known to a worker */
+#define MAX_FINISHED_HANDLES 256	/* kept per agent, 01 §16 */
+#define MAX_CTL_CLIENTS 64		/* operators at once */
+#define MAX_CTL_CLIENTS_PER_UID 32	/* root excepted */
+#define MAX_CTL_REQUESTS 32		/* outstanding per client */
+#define CHAN_QUEUE_MAX 8192		/* messages queued to one child; above,
+					 * the child does not read: killed */
+#define CTL_QUEUE_MAX 1024		/* messages queued to one operator */
+#define KEY_SIGN_TIMEOUT_MS 2000	/* a signature takes 0.1 ms */
+#define MAX_LOG_INDEX_GAP_LEN 65536	/* output bytes one index record may
+					 * cover */
+#define CHILD_BACKOFF_MIN_MS 100
+#define CHILD_BACKOFF_MAX_MS 30000
+#define STOP_GRACE_MS 5000		/* children after SIGTERM */
+#define AUDIT_PAGE 256			/* rows of one audit request */
+
+/* --- device --- */
+#define MAX_CONCURRENT 1024		/* MaxConcurrent; a table this size */
+#define SPOOL_BLOCK_LEN 65536		/* one read of the pipe at most */
+#define SPOOL_HIGH_LEN (8 * 1048576)	/* unsent bytes at which a connected
+					 * workload is slowed */
+#define SPOOL_STALL_MAX_MS 30000	/* and for how long without progress */
+#define KILL_GRACE_MS 5000		/* TERM to KILL */
+#define DRAIN_GRACE_MS 2000		/* pipe held after exit, 01 §9.7 */
+#define MAX_RESOLVED 8			/* addresses tried per dial */
+#define RESOLVE_TIMEOUT_MS 20000
+#define SHIM_START_TIMEOUT_MS 30000	/* sandbox set-up and exec */
+#define MAX_SYMLINKS 40			/* 04 §7.2 */
+#define COALESCE_MS 50			/* 04 §16.4 */
+
+#endif

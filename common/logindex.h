@@ -1,0 +1,60 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The kept output of a handle on the hub (00 §5): `log`, the output bytes,
+ * and `log.idx`, fixed records that map them to wire offsets (01 §9.2) and
+ * say when they came.  Both are appended by cloopd-net (log first), read by
+ * the monitor at start-up (the files are the truth: received = end of the
+ * last whole record; a longer log is cut back) and by cloopctl.
+ * Wire offsets and file offsets differ by gaps, by replaced bytes (a Go
+ * agent's \ufffd counts one, 01 §2.3), by redaction and by LogLimit.
+ */
+#ifndef CLOOP_LOGINDEX_H
+#define CLOOP_LOGINDEX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LOGINDEX_RECORD_LEN 40
+
+enum logindex_kind {
+	LOGINDEX_DATA = 1,	/* file_len bytes at file_off */
+	LOGINDEX_GAP,		/* wire_len bytes never came (01 §9.2) */
+	LOGINDEX_CUT		/* wire_len bytes came and were not kept
+				 * (LogLimit) */
+};
+
+enum logindex_stream { LOGINDEX_COMBINED, LOGINDEX_STDOUT, LOGINDEX_STDERR };
+
+struct logindex_record {
+	uint64_t wire_off;
+	uint64_t file_off;
+	int64_t time;		/* wall ns, the device's clock */
+	uint32_t wire_len;
+	uint32_t file_len;
+	uint8_t kind;
+	uint8_t stream;
+	/* 6 bytes of zero follow on disk */
+};
+
+void logindex_format(const struct logindex_record *r,
+    uint8_t dst[LOGINDEX_RECORD_LEN]);
+/* CL_FORMAT for unknown kinds, nonzero padding, lengths that overflow. */
+int logindex_parse(const uint8_t src[LOGINDEX_RECORD_LEN],
+    struct logindex_record *r);
+
+struct logindex_state {
+	uint64_t received;	/* wire offset after the last record */
+	uint64_t log_len;	/* file offset after the last record */
+	int gapped;
+};
+/*
+ * Read a whole index; ignores a torn last record.  When `repair`, truncates
+ * both files to what the last whole record covers.  CL_FORMAT when records
+ * do not follow each other, CL_SYSTEM.
+ */
+int logindex_load(int log_fd, int index_fd, int repair,
+    struct logindex_state *st);
+
+#endif

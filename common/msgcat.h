@@ -1,0 +1,395 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The message catalogue: every message that any two of our processes may
+ * exchange (00 §4, style §3.8).  One row: name, number, direction, states
+ * in which the *receiver* accepts it, body size, descriptor, multiplicity.
+ * Everything else (names, tables, checks) is generated.  A request has an
+ * even number; an answer is its request + 1 and carries the request's id.
+ * What is not in a row, or not as the row says, ends the sender.
+ *
+ * Directions name sender and receiver:
+ *   hub-net   N2M M2N   cloopd-net <-> monitor
+ *   hub-key   M2K K2M   monitor <-> cloopd-key;  N2K K2N  cloopd-net <-> it
+ *   hub-ctl   C2M M2C   operator (through cloopd-ctl) <-> monitor
+ *   dev-fetch F2M M2F   agentd-fetch <-> agentd monitor
+ *   dev-shim  S2M M2S   cloop-shim <-> agentd monitor
+ *
+ * Field lists use buf.h types: u8 u16 u32 u64 i64 str blob; "t" is i64
+ * wall-clock nanoseconds, UTIL_TIME_ZERO when unknown; "b" a bool.
+ * A "memfd" is sealed; its length is the u32 field `len`.
+ */
+#ifndef CLOOP_MSGCAT_H
+#define CLOOP_MSGCAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct imsg;
+
+/* The version of this catalogue; both ends compare it at READY / HELLO. */
+#define MSGCAT_VERSION 1
+
+enum msg_dir {
+	MSG_N2M = 1, MSG_M2N, MSG_M2K, MSG_K2M, MSG_N2K, MSG_K2N, MSG_C2M,
+	MSG_M2C, MSG_F2M, MSG_M2F, MSG_S2M, MSG_M2S
+};
+
+/* States of a channel, seen from the receiver. */
+#define MS_STARTING 0x01	/* before READY / before GO */
+#define MS_SERVING 0x02
+#define MS_STOPPING 0x04
+#define MS_ANY (MS_STARTING | MS_SERVING | MS_STOPPING)
+#define MS_LIVE (MS_SERVING | MS_STOPPING)
+
+#define B_MAX MSG_BODY_MAX
+
+/* ------------------------------------------------------------ hub-net
+ * NET_CONFIG	u16 worker, u32 max_agents, u32 max_pending,
+ *		u32 max_per_source, u16 heartbeat_s, b penalties,
+ *		u32 auth_ms, u32 protocol_ms, u32 crash_ms, u32 max_ms,
+ *		u8 log_level, str external_origin, u16 n + n*str origin,
+ *		u16 n + n*str proxy (CIDR).  Again on reload.
+ * NET_LISTEN	b plaintext, str address          fd: listening socket
+ * NET_CERT	u32 len                           fd: memfd, PEM chain
+ * NET_KEY	-                                 fd: channel to cloopd-key
+ * NET_START	-      end of set-up
+ * NET_READY	u32 catalogue version, u32 pid-independent worker number
+ * NET_STOP	u32 grace_ms    bye{reconnect:true} to all, stop accepting
+ * NET_STOPPED	-
+ * AUTH		u64 conn, str bearer, str peer
+ * AUTH_ANS	u8 result (AUTH_*), u64 session, b enrolled, str agent_id,
+ *		str name, str credential (only when enrolled)
+ * HELLO	u64 session, u32 len              fd: memfd, struct hello_blob
+ * HELLO_ANS	u8 result (HELLO_*), u16 negotiated, u16 n +
+ *		n*(u16 offer index, u8 action (VERDICT_*), u8 why (WHY_*),
+ *		u64 from_offset); the HANDLE_OPENs of continued handles come
+ *		before it.  hello_blob: see net/hub_session.h and
+ *		common/caps.h (field tables)
+ * SESSION_UP	u64 session           welcome has been written
+ * SESSION_DOWN	u64 session, u8 status (AGENT_OFFLINE|AGENT_UNREACHABLE),
+ *		str reason
+ * SESSION_DROP	u64 session, u8 how (DROP_*), str reason
+ * SESSION_SEEN	u16 n + n*(u64 session, u32 ms since last frame); n <= 1000
+ * CAPS		u64 session, u32 len               fd: memfd, struct caps
+ * ORIGIN_REFUSED str origin, str host, str peer
+ * FOREIGN	u64 session, str handle, str type   (after WHO said foreign)
+ * WHO		u64 session, str handle
+ * WHO_ANS	u8 (WHO_*); when WHO_YOURS the HANDLE_OPEN came before
+ * HANDLE_OPEN	u64 handle, u64 session, str handle_id, u64 received,
+ *		u8 state (HS_*), b gapped, u64 log_limit
+ *		                              fd: log file, O_RDWR|O_APPEND
+ * HANDLE_INDEX	u64 handle     fd: log index, O_RDWR|O_APPEND (logindex.h)
+ * HANDLE_SHUT	u64 handle     closed at the hub: ignore further output
+ * HANDLE_FORGET u64 handle    no longer tracked at all
+ * START	u64 session, u64 handle, u32 len  fd: memfd, struct spec
+ * START_ANS	u64 handle, u8 result (RES_*), str code, str text, i64 pid,
+ *		t started_at
+ * SIGNAL	u64 session, u64 handle, u8 sig (SIG_*)
+ * SIGNAL_ANS	u8 result (RES_*), str code, str text
+ * QUERY	u64 session, u64 handle        status_req
+ * QUERY_ANS	as SIGNAL_ANS; the HANDLE_STATUS came before it
+ * INVENTORY	u64 session
+ * INVENTORY_ANS as SIGNAL_ANS; the CAPS came before it
+ * HANDLE_STATUS u64 session, u64 handle, u8 state (HS_*), i64 pid,
+ *		i64 exit_code, t started_at, t finished_at, str error,
+ *		str outcome, i64 final_offset, u64 received, b gapped
+ * HANDLE_PROGRESS u64 handle, u64 received, b gapped   (at most 4/s each)
+ * HANDLE_LOST	u64 session, u64 handle     not in active_handles, 01 §9.4
+ * PENALTY	str source (address or /64), u8 kind (PEN_*), u32 ms
+ *		N2M report; M2N the same row, relayed to the other workers
+ */
+#define HUB_NET_CATALOGUE(X)                                                   \
+	X(NET_CONFIG, 0x0100, M2N, MS_STARTING | MS_SERVING, 40, B_MAX, 0, 0)  \
+	X(NET_LISTEN, 0x0102, M2N, MS_STARTING, 5, 256, 1, 0)                  \
+	X(NET_CERT, 0x0104, M2N, MS_STARTING | MS_SERVING, 4, 4, 1, 0)         \
+	X(NET_KEY, 0x0106, M2N, MS_STARTING | MS_SERVING, 0, 0, 1, 0)          \
+	X(NET_START, 0x0108, M2N, MS_STARTING, 0, 0, 0, 1)                     \
+	X(NET_READY, 0x010a, N2M, MS_STARTING, 8, 8, 0, 1)                     \
+	X(NET_STOP, 0x010c, M2N, MS_ANY, 4, 4, 0, 1)                           \
+	X(NET_STOPPED, 0x010e, N2M, MS_ANY, 0, 0, 0, 1)                        \
+	X(AUTH, 0x0110, N2M, MS_LIVE, 16, 1024, 0, 0)                          \
+	X(AUTH_ANS, 0x0111, M2N, MS_LIVE, 22, 1024, 0, 0)                      \
+	X(HELLO, 0x0112, N2M, MS_LIVE, 12, 12, 1, 0)                           \
+	X(HELLO_ANS, 0x0113, M2N, MS_LIVE, 5, B_MAX, 0, 0)                     \
+	X(SESSION_UP, 0x0114, N2M, MS_LIVE, 8, 8, 0, 0)                        \
+	X(SESSION_DOWN, 0x0116, N2M, MS_LIVE, 13, 512, 0, 0)                   \
+	X(SESSION_DROP, 0x0118, M2N, MS_LIVE, 13, 512, 0, 0)                   \
+	X(SESSION_SEEN, 0x011a, N2M, MS_LIVE, 2, 12002, 0, 0)                  \
+	X(CAPS, 0x011c, N2M, MS_LIVE, 12, 12, 1, 0)                            \
+	X(ORIGIN_REFUSED, 0x011e, N2M, MS_LIVE, 12, 1024, 0, 0)                \
+	X(FOREIGN, 0x0120, N2M, MS_LIVE, 16, 512, 0, 0)                        \
+	X(WHO, 0x0122, N2M, MS_LIVE, 13, 256, 0, 0)                            \
+	X(WHO_ANS, 0x0123, M2N, MS_LIVE, 1, 1, 0, 0)                           \
+	X(HANDLE_OPEN, 0x0124, M2N, MS_LIVE, 39, 256, 1, 0)                    \
+	X(HANDLE_INDEX, 0x0126, M2N, MS_LIVE, 8, 8, 1, 0)                      \
+	X(HANDLE_SHUT, 0x0128, M2N, MS_LIVE, 8, 8, 0, 0)                       \
+	X(HANDLE_FORGET, 0x012a, M2N, MS_LIVE, 8, 8, 0, 0)                     \
+	X(START, 0x012c, M2N, MS_LIVE, 20, 20, 1, 0)                           \
+	X(START_ANS, 0x012d, N2M, MS_LIVE, 33, B_MAX, 0, 0)                    \
+	X(SIGNAL, 0x012e, M2N, MS_LIVE, 17, 17, 0, 0)                          \
+	X(SIGNAL_ANS, 0x012f, N2M, MS_LIVE, 9, B_MAX, 0, 0)                    \
+	X(QUERY, 0x0130, M2N, MS_LIVE, 16, 16, 0, 0)                           \
+	X(QUERY_ANS, 0x0131, N2M, MS_LIVE, 9, B_MAX, 0, 0)                     \
+	X(INVENTORY, 0x0132, M2N, MS_LIVE, 8, 8, 0, 0)                         \
+	X(INVENTORY_ANS, 0x0133, N2M, MS_LIVE, 9, B_MAX, 0, 0)                 \
+	X(HANDLE_STATUS, 0x0134, N2M, MS_LIVE, 66, B_MAX, 0, 0)                \
+	X(HANDLE_PROGRESS, 0x0136, N2M, MS_LIVE, 17, 17, 0, 0)                 \
+	X(HANDLE_LOST, 0x0138, N2M, MS_LIVE, 16, 16, 0, 0)                     \
+	X(PENALTY, 0x013a, N2M, MS_LIVE, 9, 128, 0, 0)                         \
+	X(PENALTY_SET, 0x013c, M2N, MS_LIVE, 9, 128, 0, 0)
+
+enum { AUTH_OK, AUTH_DENIED, AUTH_UNAVAILABLE, AUTH_FAILED };
+enum { HELLO_OK, HELLO_UNAUTHORIZED, HELLO_VERSION, HELLO_GONE };
+enum { VERDICT_CONTINUE = 1, VERDICT_TERMINATE };
+enum { WHY_NONE, WHY_UNKNOWN, WHY_ABANDONED };
+enum { AGENT_ONLINE, AGENT_OFFLINE, AGENT_UNREACHABLE };
+enum { DROP_SUPERSEDED = 1, DROP_REVOKED, DROP_SHUTDOWN, DROP_FOREIGN };
+enum { WHO_UNKNOWN, WHO_FOREIGN, WHO_YOURS };
+/* Handle states (03 §2). */
+enum { HS_PENDING = 1, HS_RUNNING, HS_EXITED, HS_FAILED, HS_KILLED,
+	HS_UNKNOWN };
+/* Ends of a request to a device. */
+enum { RES_OK, RES_ERROR_FRAME, RES_NOT_STARTED, RES_SESSION_CLOSED,
+	RES_TOO_BIG, RES_PROTOCOL, RES_TIMEOUT };
+enum { SIG_INTERRUPT = 1, SIG_TERMINATE, SIG_KILL };
+enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
+
+/* ------------------------------------------------------------ hub-key
+ * KEY_LOAD	-                                fd: the PEM key file
+ * KEY_CLIENT	u16 worker                       fd: channel to a cloopd-net
+ * KEY_READY	u32 catalogue version, blob SubjectPublicKeyInfo (DER)
+ * KEY_SIGN	u16 TLS signature scheme, blob digest (32 bytes)
+ * KEY_SIGN_ANS	b ok, blob signature (DER ECDSA)
+ */
+#define HUB_KEY_CATALOGUE(X)                                                   \
+	X(KEY_LOAD, 0x0200, M2K, MS_STARTING, 0, 0, 1, 1)                      \
+	X(KEY_CLIENT, 0x0202, M2K, MS_LIVE, 2, 2, 1, 0)                        \
+	X(KEY_READY, 0x0204, K2M, MS_STARTING, 8, 1024, 0, 1)                  \
+	X(KEY_SIGN, 0x0206, N2K, MS_ANY, 38, 70, 0, 0)                         \
+	X(KEY_SIGN_ANS, 0x0207, K2N, MS_ANY, 5, 512, 0, 0)
+
+/* ------------------------------------------------------------ hub-ctl
+ * cloopd-ctl <-> monitor set-up:
+ * CTL_LISTEN	-                                fd: listening socket
+ * CTL_CONFIG	u32 operator gid, u32 viewer gid, u8 log_level
+ * CTL_READY	u32 catalogue version
+ * CTL_CLIENT	u32 client, u32 uid, u32 pid, u8 role (ROLE_*)
+ * CTL_GONE	u32 client
+ * From here on the header id is client << 32 | request, where the operator
+ * program chose the low 32 bits.  Operators speak the same rows to
+ * cloopd-ctl, which checks the role column (msgcat_role) and forwards body
+ * and descriptor unread.  An answer is any number of ROW_* and then one of
+ * CTL_DONE or CTL_ERR.  Row bodies are field tables: common/ctlmsg.h.
+ * CTL_HELLO	u32 catalogue version; answered by cloopd-ctl
+ * CTL_HELLO_ANS u32 catalogue version, u8 role
+ * CTL_STATUS	-		-> ROW_STATUS, ROW_WORKER*
+ * CTL_AGENTS	str name or id ("": all)	-> ROW_AGENT*
+ * CTL_RUN	u32 len, str where, str name, b detach   fd: memfd, spec
+ *		-> ROW_EVENT dispatched, ROW_LOG, ROW_INDEX, ROW_EVENT
+ *		started, [attached: until the end] ROW_HANDLE
+ * CTL_PS	b all			-> ROW_HANDLE*
+ * CTL_SHOW	str handle		-> ROW_HANDLE
+ * CTL_WAIT	str handle		-> ROW_HANDLE when terminal
+ * CTL_LOGS	str handle, b follow	-> ROW_LOG, ROW_INDEX, and with
+ *		follow ROW_HANDLE when terminal
+ * CTL_SIGNAL	str handle, u8 sig
+ * CTL_INVENTORY str name, b refresh	-> ROW_AGENT
+ * CTL_AUDIT	u64 after_seq, t since, u32 limit	-> ROW_AUDIT*
+ * CTL_VERIFY	-			-> ROW_VERIFY
+ * CTL_RELOAD	-
+ * CTL_MINT	struct ctl_mint (ctlmsg.h)	-> ROW_MINT
+ * CTL_ENROLLMENTS -			-> ROW_ENROLLMENT*
+ * CTL_REVOKE	str id, str reason	-> ROW_REVOKED
+ * CTL_QUIT	u32 request	the operator no longer wants this answer
+ * ROW_LOG, ROW_INDEX	str handle_id   fd: read-only log, log index
+ * CTL_ERR	str code (08 §9), str message, str remedy
+ */
+#define HUB_CTL_CATALOGUE(X)                                                   \
+	X(CTL_LISTEN, 0x0300, M2C, MS_STARTING, 0, 0, 1, 1)                    \
+	X(CTL_CONFIG, 0x0302, M2C, MS_STARTING | MS_SERVING, 9, 9, 0, 0)       \
+	X(CTL_READY, 0x0304, C2M, MS_STARTING, 4, 4, 0, 1)                     \
+	X(CTL_CLIENT, 0x0306, C2M, MS_LIVE, 13, 13, 0, 0)                      \
+	X(CTL_GONE, 0x0308, C2M, MS_LIVE, 4, 4, 0, 0)                          \
+	X(CTL_HELLO, 0x0310, C2M, MS_LIVE, 4, 4, 0, 0)                         \
+	X(CTL_HELLO_ANS, 0x0311, M2C, MS_LIVE, 5, 5, 0, 0)                     \
+	X(CTL_STATUS, 0x0312, C2M, MS_LIVE, 0, 0, 0, 0)                        \
+	X(CTL_AGENTS, 0x0314, C2M, MS_LIVE, 4, 260, 0, 0)                      \
+	X(CTL_RUN, 0x0316, C2M, MS_LIVE, 13, 1024, 1, 0)                       \
+	X(CTL_PS, 0x0318, C2M, MS_LIVE, 1, 1, 0, 0)                            \
+	X(CTL_SHOW, 0x031a, C2M, MS_LIVE, 5, 260, 0, 0)                        \
+	X(CTL_WAIT, 0x031c, C2M, MS_LIVE, 5, 260, 0, 0)                        \
+	X(CTL_LOGS, 0x031e, C2M, MS_LIVE, 6, 261, 0, 0)                        \
+	X(CTL_SIGNAL, 0x0320, C2M, MS_LIVE, 6, 261, 0, 0)                      \
+	X(CTL_INVENTORY, 0x0322, C2M, MS_LIVE, 6, 261, 0, 0)                   \
+	X(CTL_AUDIT, 0x0324, C2M, MS_LIVE, 20, 20, 0, 0)                       \
+	X(CTL_VERIFY, 0x0326, C2M, MS_LIVE, 0, 0, 0, 0)                        \
+	X(CTL_RELOAD, 0x0328, C2M, MS_LIVE, 0, 0, 0, 0)                        \
+	X(CTL_MINT, 0x032a, C2M, MS_LIVE, 4, B_MAX, 0, 0)                      \
+	X(CTL_ENROLLMENTS, 0x032c, C2M, MS_LIVE, 0, 0, 0, 0)                   \
+	X(CTL_REVOKE, 0x032e, C2M, MS_LIVE, 8, 1024, 0, 0)                     \
+	X(CTL_QUIT, 0x0330, C2M, MS_LIVE, 4, 4, 0, 0)                          \
+	X(CTL_DONE, 0x0380, M2C, MS_LIVE, 0, 0, 0, 0)                          \
+	X(CTL_ERR, 0x0382, M2C, MS_LIVE, 12, B_MAX, 0, 0)                      \
+	X(ROW_STATUS, 0x0384, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_WORKER, 0x0386, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_AGENT, 0x0388, M2C, MS_LIVE, 1, B_MAX, 1, 0)                     \
+	X(ROW_HANDLE, 0x038a, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_EVENT, 0x038c, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
+	X(ROW_LOG, 0x038e, M2C, MS_LIVE, 4, 260, 1, 0)                         \
+	X(ROW_INDEX, 0x0390, M2C, MS_LIVE, 4, 260, 1, 0)                       \
+	X(ROW_AUDIT, 0x0392, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
+	X(ROW_VERIFY, 0x0394, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_MINT, 0x0396, M2C, MS_LIVE, 1, B_MAX, 0, 0)                      \
+	X(ROW_ENROLLMENT, 0x0398, M2C, MS_LIVE, 1, B_MAX, 0, 0)                \
+	X(ROW_REVOKED, 0x039a, M2C, MS_LIVE, 1, B_MAX, 0, 0)
+
+enum { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR };
+
+/* ---------------------------------------------------------- dev-fetch
+ * FETCH_CONFIG	str url, str host, u16 port, b tls, str path,
+ *		b insecure (warn on each dial), u16 n + n*blob pin (32),
+ *		str agent_id, str name, str agent_version, u16 max_protocol,
+ *		u32 max_concurrent, u64 retain_unacked, u8 log_level
+ * FETCH_CA	u32 len                  fd: memfd, extra PEM roots
+ * FETCH_BEARER	str token or credential, b enrolling.  Again once enrolled
+ * FETCH_START	-
+ * FETCH_READY	u32 catalogue version
+ * FETCH_STOP	-	bye{reconnect:true}, close, exit
+ * FETCH_STOPPED -
+ * RESOLVE	-	of the configured host; monitor starts a resolver
+ * RESOLVE_ANS	b ok, str error, u8 n + n*(u8 family 4|6, blob address)
+ * SESSION	u8 state (LINK_*), u16 negotiated, u8 fatal (FATAL_*),
+ *		str detail
+ * ENROLLED	str executor_id, str credential
+ * ENROLLED_ANS	b saved, str error
+ * DEV_CAPS	-	what hello and inventory report
+ * DEV_CAPS_ANS	u32 len                  fd: memfd, struct caps
+ * DEV_START	str handle_id, u32 len   fd: memfd, struct spec
+ * DEV_START_ANS u64 slot, u8 result (RES_OK, RES_ERROR_FRAME,
+ *		RES_NOT_STARTED), str code, str text, i64 pid, t started_at
+ * DEV_HANDLE	u64 slot, str handle_id, i64 pid, t started_at,
+ *		u64 acked_raw, u64 acked_norm   fd: spool, O_RDONLY (spool.h)
+ *		Before DEV_START_ANS; for each live one after FETCH_START too
+ * DEV_WAKE	u64 slot	         fd: eventfd, signalled on growth
+ * DEV_EXIT	u64 slot, u8 state (HS_*), i64 exit_code, t started_at,
+ *		t finished_at, str error, u64 total_raw
+ * DEV_SENT	u64 slot, u64 raw	 written to the socket up to here
+ * DEV_ACKED	u64 slot, u64 raw, u64 norm	 hub has it: may be dropped
+ * DEV_DONE	u64 slot	 final status written: forget the workload
+ * DEV_STOP	u64 slot, str reason	 hub refused it: TERM, KILL, forget
+ * DEV_SIGNAL	str handle_id, u8 sig
+ * DEV_SIGNAL_ANS u8 result (RES_OK, RES_ERROR_FRAME), str code, str text
+ * Resolver role of agentd-fetch (one question per process):
+ * RES_NAME	str host, u16 port
+ * RES_ADDRS	as RESOLVE_ANS
+ */
+#define DEV_FETCH_CATALOGUE(X)                                                 \
+	X(FETCH_CONFIG, 0x0400, M2F, MS_STARTING, 30, B_MAX, 0, 1)             \
+	X(FETCH_CA, 0x0402, M2F, MS_STARTING, 4, 4, 1, 1)                      \
+	X(FETCH_BEARER, 0x0404, M2F, MS_ANY, 5, 1024, 0, 0)                    \
+	X(FETCH_START, 0x0406, M2F, MS_STARTING, 0, 0, 0, 1)                   \
+	X(FETCH_READY, 0x0408, F2M, MS_STARTING, 4, 4, 0, 1)                   \
+	X(FETCH_STOP, 0x040a, M2F, MS_ANY, 0, 0, 0, 1)                         \
+	X(FETCH_STOPPED, 0x040c, F2M, MS_ANY, 0, 0, 0, 1)                      \
+	X(RESOLVE, 0x040e, F2M, MS_LIVE, 0, 0, 0, 0)                           \
+	X(RESOLVE_ANS, 0x040f, M2F, MS_LIVE, 6, 1024, 0, 0)                    \
+	X(SESSION, 0x0410, F2M, MS_LIVE, 8, 1024, 0, 0)                        \
+	X(ENROLLED, 0x0412, F2M, MS_LIVE, 10, 1024, 0, 0)                      \
+	X(ENROLLED_ANS, 0x0413, M2F, MS_LIVE, 5, 1024, 0, 0)                   \
+	X(DEV_CAPS, 0x0414, F2M, MS_LIVE, 0, 0, 0, 0)                          \
+	X(DEV_CAPS_ANS, 0x0415, M2F, MS_LIVE, 4, 4, 1, 0)                      \
+	X(DEV_START, 0x0416, F2M, MS_LIVE, 9, 256, 1, 0)                       \
+	X(DEV_START_ANS, 0x0417, M2F, MS_LIVE, 33, B_MAX, 0, 0)                \
+	X(DEV_HANDLE, 0x0418, M2F, MS_LIVE, 45, 256, 1, 0)                     \
+	X(DEV_WAKE, 0x041a, M2F, MS_LIVE, 8, 8, 1, 0)                          \
+	X(DEV_EXIT, 0x041c, M2F, MS_LIVE, 45, B_MAX, 0, 0)                     \
+	X(DEV_SENT, 0x041e, F2M, MS_LIVE, 16, 16, 0, 0)                        \
+	X(DEV_ACKED, 0x0420, F2M, MS_LIVE, 24, 24, 0, 0)                       \
+	X(DEV_DONE, 0x0422, F2M, MS_LIVE, 8, 8, 0, 0)                          \
+	X(DEV_STOP, 0x0424, F2M, MS_LIVE, 12, 512, 0, 0)                       \
+	X(DEV_SIGNAL, 0x0426, F2M, MS_LIVE, 6, 256, 0, 0)                      \
+	X(DEV_SIGNAL_ANS, 0x0427, M2F, MS_LIVE, 9, B_MAX, 0, 0)                \
+	X(RES_NAME, 0x0430, M2F, MS_STARTING, 7, 300, 0, 1)                    \
+	X(RES_ADDRS, 0x0431, F2M, MS_STARTING, 6, 1024, 0, 1)
+
+enum { LINK_CONNECTING = 1, LINK_UP, LINK_DOWN };
+enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
+
+/* ----------------------------------------------------------- dev-shim
+ * SHIM_JOB	u32 len                  fd: memfd, struct shim_job (shim.h)
+ * SHIM_SPOOL	-                        fd: spool, O_RDWR (spool.h)
+ * SHIM_WAKE	-                        fd: eventfd to signal
+ * SHIM_DIR	-                        fd: handle directory (exit record)
+ * SHIM_TREE	-                        fd: work directory
+ * SHIM_GO	-
+ * SHIM_STARTED	i64 pid, t started_at
+ * SHIM_FAILED	str text                 could not start; shim exits
+ * SHIM_SIGNAL	u8 sig (SIG_*)
+ * SHIM_EXITED	u8 state (HS_*), i64 exit_code, t started_at,
+ *		t finished_at, str error, u64 total_raw
+ * SHIM_RELEASE	-	 exit record was taken over: shim may go
+ * SHIM_ADOPT	u32 catalogue version	 first message of a new monitor on
+ *		the shim's socket; answered by SHIM_STARTED (and SHIM_EXITED)
+ */
+#define DEV_SHIM_CATALOGUE(X)                                                  \
+	X(SHIM_JOB, 0x0500, M2S, MS_STARTING, 4, 4, 1, 1)                      \
+	X(SHIM_SPOOL, 0x0502, M2S, MS_STARTING, 0, 0, 1, 1)                    \
+	X(SHIM_WAKE, 0x0504, M2S, MS_STARTING, 0, 0, 1, 1)                     \
+	X(SHIM_DIR, 0x0506, M2S, MS_STARTING, 0, 0, 1, 1)                      \
+	X(SHIM_TREE, 0x0508, M2S, MS_STARTING, 0, 0, 1, 1)                     \
+	X(SHIM_GO, 0x050a, M2S, MS_STARTING, 0, 0, 0, 1)                       \
+	X(SHIM_STARTED, 0x050c, S2M, MS_ANY, 16, 16, 0, 0)                     \
+	X(SHIM_FAILED, 0x050e, S2M, MS_STARTING, 4, B_MAX, 0, 1)               \
+	X(SHIM_SIGNAL, 0x0510, M2S, MS_LIVE, 1, 1, 0, 0)                       \
+	X(SHIM_EXITED, 0x0512, S2M, MS_LIVE, 37, B_MAX, 0, 0)                  \
+	X(SHIM_RELEASE, 0x0514, M2S, MS_LIVE, 0, 0, 0, 1)                      \
+	X(SHIM_ADOPT, 0x0516, M2S, MS_LIVE, 4, 4, 0, 0)
+
+#define MSG_CATALOGUES(X)                                                      \
+	HUB_NET_CATALOGUE(X)                                                   \
+	HUB_KEY_CATALOGUE(X)                                                   \
+	HUB_CTL_CATALOGUE(X)                                                   \
+	DEV_FETCH_CATALOGUE(X)                                                 \
+	DEV_SHIM_CATALOGUE(X)
+
+enum msg_type {
+#define X(name, number, dir, states, min, max, fd, once) MSG_##name = number,
+	MSG_CATALOGUES(X)
+#undef X
+};
+
+struct msg_row {
+	const char *name;
+	uint32_t type;
+	enum msg_dir dir;
+	unsigned int states;
+	size_t min, max;
+	int fd;			/* 1: exactly one descriptor; 0: none */
+	int once;
+};
+
+/* All rows; *np gets the count. */
+const struct msg_row *msgcat_get_rows(size_t *np);
+const struct msg_row *msgcat_find(uint32_t type);
+/* The name for logs: "NET_READY", or "?". Never a number in a log. */
+const char *msgcat_name(uint32_t type);
+
+/* Multiplicity memory of one channel; zero it when the channel opens. */
+struct msgcat_seen {
+	uint8_t bits[256];
+};
+
+/*
+ * The one check of a received message, in this order: known type,
+ * direction, state, size, descriptor, once.  CL_OK, or CL_FORMAT with a
+ * constant reason in *whyp; the caller then ends the sender.
+ */
+int msgcat_check(enum msg_dir dir, unsigned int state, const struct imsg *m,
+    struct msgcat_seen *seen, const char **whyp);
+
+/* The role an operator needs for a C2M request (ROLE_*). */
+int msgcat_role(uint32_t type);
+
+#endif

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The cloop authors; see LICENSE.
+#
+# Hand-written.  Settings come from build/config.mk, which configure writes
+# and which is made by itself when it is missing.
+#
+#	make		build the programs into build/
+#	make demo	the whole thing once, live, on this machine
+#	make check	both builds, all tests, one closing line
+#	make install	DESTDIR= and prefix= are honoured
+#
+# There are three trees of objects: build/ (gcc, optimised, hardened),
+# build/asan/ (clang, ASan + UBSan) and build/libfuzzer/ (make fuzz).
+# B=DIR puts them elsewhere; V=1 shows the commands.
+
+B = build
+.DEFAULT_GOAL = all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+# ------------------------------------------------------------ Debian packages
+
+DEPS_BUILD = gcc libc6-dev make autoconf pkg-config libevent-dev libssl-dev \
+	libsqlite3-dev libjson-c-dev libseccomp-dev libcap-ng-dev libbsd-dev
+DEPS_RUN = openssl iproute2
+DEPS_TEST = clang libclang-rt-14-dev llvm binutils mandoc python3 \
+	python3-websockets procps util-linux git
+
+# -------------------------------------------------------------------- programs
+# One list of objects and one of libraries per program.  The link line is the
+# proof of who can do what (style 3.1): only the unprivileged network
+# programs see TLS and JSON, and they never see SQLite.
+
+PROGS = cloopd cloopd-net cloopd-key cloopd-ctl cloop-agentd agentd-fetch \
+	cloop-shim cloop-keygen cloop-enroll cloopctl
+
+# Common ground of every program.
+COMMON = common/err.o common/log.o common/xmem.o common/secret.o \
+	common/buf.o common/imsg.o common/msgcat.o common/conf.o \
+	common/util.o common/idgen.o common/b64.o common/utf8.o
+# Confinement of the calling process.
+SELF = sandbox/self.o sandbox/self_profile.o sandbox/self_caps.o
+DAEMON_LIBS = $(LIB_EVENT) $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
+
+OBJS_cloopd = priv/cloopd.o $(COMMON) $(SELF)
+LIBS_cloopd = $(DAEMON_LIBS) $(LIB_SQLITE) $(LIB_CRYPTO)
+
+OBJS_cloopd-net = net/cloopd_net.o $(COMMON) $(SELF)
+LIBS_cloopd-net = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
+
+OBJS_cloopd-key = priv/cloopd_key.o $(COMMON) $(SELF)
+LIBS_cloopd-key = $(DAEMON_LIBS) $(LIB_CRYPTO)
+
+OBJS_cloopd-ctl = priv/cloopd_ctl.o $(COMMON) $(SELF)
+LIBS_cloopd-ctl = $(DAEMON_LIBS)
+
+OBJS_cloop-agentd = agent/agentd.o $(COMMON) $(SELF)
+LIBS_cloop-agentd = $(DAEMON_LIBS) $(LIB_CRYPTO)
+
+OBJS_agentd-fetch = agent/agent_fetch.o $(COMMON) $(SELF)
+LIBS_agentd-fetch = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
+
+OBJS_cloop-shim = sandbox/cloop_shim.o $(COMMON) $(SELF)
+LIBS_cloop-shim = $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
+
+OBJS_cloop-keygen = store/cloop_keygen.o $(COMMON)
+LIBS_cloop-keygen = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
+
+OBJS_cloop-enroll = store/cloop_enroll.o $(COMMON)
+LIBS_cloop-enroll = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
+
+OBJS_cloopctl = priv/cloopctl.o $(COMMON)
+LIBS_cloopctl = $(LIB_BSD)
+
+# Where each program goes.
+SBIN_PROGS = cloopd cloop-agentd cloop-keygen cloop-enroll
+BIN_PROGS = cloopctl
+LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl agentd-fetch cloop-shim
+
+# Objects and libraries of the unit tests and fuzz targets.
+-include regress/objects.mk
+
+# ------------------------------------------------------------------- settings
+# These goals must work before configure can (demo and check install the
+# packages first and then call make again).
+
+SETUP_GOALS = deps deps-build demo check clean distclean help
+ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
+include build/config.mk
+endif
+
+build/config.mk: configure
+	@echo '  CONFIGURE'
+	@./configure -q
+
+configure: configure.ac
+	@echo '  AUTOCONF'
+	@command -v autoconf >/dev/null || \
+	    { echo 'autoconf is missing: run "make deps"' >&2; exit 1; }
+	@autoconf
+
+CLOOP_LIBEXECDIR = $(libexecdir)/cloop
+PATH_DEFS = -DSYSCONFDIR='"$(sysconfdir)"' \
+	-DLOCALSTATEDIR='"$(localstatedir)"' -DRUNDIR='"$(runstatedir)"' \
+	-DLIBEXECDIR='"$(CLOOP_LIBEXECDIR)"' -DCLOOP_VERSION='"$(VERSION)"'
+BASE_CFLAGS = -std=c17 -D_GNU_SOURCE -I. -iquote common $(PATH_DEFS) \
+	$(WARN_CFLAGS) $(LIB_CFLAGS)
+
+CC_gcc = $(CC)
+CFLAGS_gcc = $(OPT_CFLAGS) $(HARDEN_CFLAGS)
+LDFLAGS_gcc = $(HARDEN_LDFLAGS)
+
+SANITIZE = -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
+	-fno-sanitize-recover=all
+CC_asan = $(CLANG)
+CFLAGS_asan = $(SANITIZE) -DCLOOP_SANITIZE
+LDFLAGS_asan = $(SANITIZE)
+
+CC_fuzz = $(CLANG)
+CFLAGS_fuzz = $(SANITIZE) -DCLOOP_SANITIZE -fsanitize=fuzzer-no-link
+LDFLAGS_fuzz = $(SANITIZE)
+
+# ---------------------------------------------------------------------- rules
+
+ifeq ($(V),1)
+Q =
+say = @:
+else
+Q = @
+say = @printf '  %-8s%s\n'
+endif
+
+UNIT_TESTS = $(patsubst regress/unit/%.c,%,$(wildcard regress/unit/test_*.c))
+FUZZERS = $(patsubst regress/fuzz/%.c,%,$(wildcard regress/fuzz/fuzz_*.c))
+# A program whose main file is not there yet is left out.
+HAVE_PROGS = $(foreach p,$(PROGS),\
+	$(if $(wildcard $(patsubst %.o,%.c,$(firstword $(OBJS_$(p))))),$(p)))
+LIBS_TEST = $(LIB_BSD)
+
+# TREE(directory, flavour): compile and link there.
+define TREE
+$(1)/obj/%.o: %.c $(1)/obj/flags
+	@mkdir -p $$(@D)
+	$(say) 'CC' '$$@'
+	$(Q)$$(CC_$(2)) $$(BASE_CFLAGS) $$(CFLAGS_$(2)) $$(CFLAGS) -MMD -MP \
+	    -c -o $$@ $$<
+
+# Everything is rebuilt when a flag or an installed path changes.
+$(1)/obj/flags: FORCE
+	@mkdir -p $$(@D)
+	@printf '%s\n' '$$(subst ','\'',$$(CC_$(2)) $$(BASE_CFLAGS) \
+	    $$(CFLAGS_$(2)) $$(CFLAGS))' | cmp -s - $$@ || \
+	    printf '%s\n' '$$(subst ','\'',$$(CC_$(2)) $$(BASE_CFLAGS) \
+	    $$(CFLAGS_$(2)) $$(CFLAGS))' > $$@
+
+$(1)/all: $$(addprefix $(1)/,$$(HAVE_PROGS))
+$(1)/tests: $$(addprefix $(1)/unit/,$$(UNIT_TESTS)) \
+	$$(addprefix $(1)/replay/,$$(FUZZERS))
+.PHONY: $(1)/all $(1)/tests
+-include $$(shell find $(1)/obj -name '*.d' 2>/dev/null)
+endef
+
+# LINK(file, tree, flavour, objects, libraries)
+define LINK
+$(1): $$(addprefix $(2)/obj/,$(4))
+	@mkdir -p $$(@D)
+	$(say) 'LD' '$$@'
+	$(Q)$$(CC_$(3)) $$(CFLAGS_$(3)) $$(LDFLAGS_$(3)) $$(LDFLAGS) -o $$@ \
+	    $$(addprefix $(2)/obj/,$(4)) $(5)
+endef
+
+define TREE_LINKS
+$(foreach p,$(HAVE_PROGS),$(eval \
+    $(call LINK,$(1)/$(p),$(1),$(2),$(OBJS_$(p)),$(LIBS_$(p)))))
+$(foreach t,$(UNIT_TESTS),$(eval \
+    $(call LINK,$(1)/unit/$(t),$(1),$(2),regress/unit/$(t).o \
+    $(or $(OBJS_$(t)),$(COMMON)),$(LIBS_$(t)) $(LIBS_TEST))))
+$(foreach f,$(FUZZERS),$(eval \
+    $(call LINK,$(1)/replay/$(f),$(1),$(2),regress/fuzz/$(f).o \
+    regress/fuzz/main.o $(or $(OBJS_$(f)),$(COMMON)),\
+    $(LIBS_$(f)) $(LIBS_TEST))))
+endef
+
+$(eval $(call TREE,$(B),gcc))
+$(eval $(call TREE,$(B)/asan,asan))
+$(eval $(call TREE,$(B)/libfuzzer,fuzz))
+$(eval $(call TREE_LINKS,$(B),gcc))
+$(eval $(call TREE_LINKS,$(B)/asan,asan))
+$(foreach f,$(FUZZERS),$(eval \
+    $(call LINK,$(B)/libfuzzer/$(f),$(B)/libfuzzer,fuzz,regress/fuzz/$(f).o \
+    $(or $(OBJS_$(f)),$(COMMON)),-fsanitize=fuzzer $(LIBS_$(f)) $(LIBS_TEST))))
+
+# --------------------------------------------------------------------- targets
+
+all: $(B)/all
+asan: $(B)/asan/all
+
+help:
+	@sed -n '/^#	make/s/^#	/  /p' Makefile
+
+# Install only what is missing; ask apt for nothing otherwise.
+deps: PACKAGES = $(DEPS_BUILD) $(DEPS_RUN) $(DEPS_TEST)
+deps-build: PACKAGES = $(DEPS_BUILD) $(DEPS_RUN)
+deps deps-build:
+	@missing=; for p in $(PACKAGES); do \
+	    dpkg-query -W -f='$${db:Status-Abbrev}' $$p 2>/dev/null | \
+	    grep -q '^.i' || missing="$$missing $$p"; \
+	done; \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" != 0 ]; then \
+	    echo "Missing packages; as root: apt-get install$$missing" >&2; \
+	    exit 1; \
+	fi; \
+	echo "  APT    $$missing"; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	apt-get update -qq && apt-get install -y -qq \
+	    --no-install-recommends $$missing >/dev/null
+
+clean:
+	@for d in obj unit replay asan libfuzzer; do rm -rf $(B)/$$d; done
+	@cd $(B) 2>/dev/null && rm -f $(PROGS) || true
+
+distclean: clean
+	@rm -rf build autom4te.cache
+	@rm -f configure config.log config.status
+
+FORCE:
+.PHONY: all asan help deps deps-build clean distclean FORCE

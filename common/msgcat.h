@@ -320,7 +320,8 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
 /* ----------------------------------------------------------- dev-shim
  * SHIM_JOB	u32 len                  fd: memfd, struct shim_job (shim.h)
  * SHIM_SPOOL	-                        fd: spool, O_RDWR (spool.h)
- * SHIM_WAKE	-                        fd: eventfd to signal
+ * SHIM_WAKE	-                        fd: eventfd to signal; again after
+ *		SHIM_ADOPT, replacing the dead monitor's
  * SHIM_DIR	-                        fd: handle directory (exit record)
  * SHIM_TREE	-                        fd: work directory
  * SHIM_GO	-
@@ -336,7 +337,7 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
 #define DEV_SHIM_CATALOGUE(X)                                                  \
 	X(SHIM_JOB, 0x0500, M2S, MS_STARTING, 4, 4, 1, 1)                      \
 	X(SHIM_SPOOL, 0x0502, M2S, MS_STARTING, 0, 0, 1, 1)                    \
-	X(SHIM_WAKE, 0x0504, M2S, MS_STARTING, 0, 0, 1, 1)                     \
+	X(SHIM_WAKE, 0x0504, M2S, MS_STARTING | MS_LIVE, 0, 0, 1, 0)           \
 	X(SHIM_DIR, 0x0506, M2S, MS_STARTING, 0, 0, 1, 1)                      \
 	X(SHIM_TREE, 0x0508, M2S, MS_STARTING, 0, 0, 1, 1)                     \
 	X(SHIM_GO, 0x050a, M2S, MS_STARTING, 0, 0, 0, 1)                       \

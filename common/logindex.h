@@ -21,9 +21,17 @@
 enum logindex_kind {
 	LOGINDEX_DATA = 1,	/* file_len bytes at file_off */
 	LOGINDEX_GAP,		/* wire_len bytes never came (01 §9.2) */
-	LOGINDEX_CUT		/* wire_len bytes came and were not kept
-				 * (LogLimit) */
+	LOGINDEX_CUT		/* wire_len bytes came and are not kept
+				 * (LogLimit); see below */
 };
+/*
+ * Order: a DATA, GAP or CUT record begins where the one before ended
+ * (wire_off), GAP and CUT have file_len 0.  A CUT record with file_len > 0
+ * stands outside that order: the range at file_off, kept until then, was
+ * punched out of the log's middle and reads as zeroes (wire_off, wire_len:
+ * the same range on the wire).  The last such record replaces earlier ones:
+ * whoever prints the file skips that range and says so.
+ */
 
 enum logindex_stream { LOGINDEX_COMBINED, LOGINDEX_STDOUT, LOGINDEX_STDERR };
 

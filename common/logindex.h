@@ -29,8 +29,8 @@ enum logindex_kind {
  * (wire_off), GAP and CUT have file_len 0.  A CUT record with file_len > 0
  * stands outside that order: the range at file_off, kept until then, was
  * punched out of the log's middle and reads as zeroes (wire_off, wire_len:
- * the same range on the wire).  The last such record replaces earlier ones:
- * whoever prints the file skips that range and says so.
+ * the same range on the wire).  Such ranges touch each other and grow: whoever
+ * prints the file skips all of them and says so once.
  */
 
 enum logindex_stream { LOGINDEX_COMBINED, LOGINDEX_STDOUT, LOGINDEX_STDERR };

@@ -49,6 +49,19 @@ struct conf_row {
 };
 
 /*
+ * Which rows were given, by -o and by file.  It must be the first member of
+ * the struct that the rows describe (a row at offset 0 is CL_INTERNAL).
+ */
+#define CONF_MAX_ROWS 64
+struct conf_seen {
+	uint64_t option, file;		/* bit i: row i */
+};
+
+/*
+ * A value is one word, or a "quoted one" with \" and \\ inside; the values
+ * of CONF_LIST and CONF_WORDS are the words of the rest of the line, joined
+ * by one space.  `none` alone empties a list that has CONF_NONE_OK.
+ *
  * All functions: `rows` ends with a row whose keyword is NULL; `base` is the
  * caller's zeroed struct.  Errors are `file:line: message` in err[errlen]
  * and name the keyword and the value.  CL_FORMAT for a bad file, CL_SYSTEM

@@ -5,7 +5,8 @@
  * TLS, or plaintext with the same calls, on a non-blocking socket, over
  * evbuffers (01 §1.1, §1.5; style §5.2).  No loop of its own: the caller
  * polls for tlsio_get_wants() and calls read and write again.  TLS 1.2+, no
- * renegotiation, no compression, no tickets, no session cache.
+ * renegotiation, no compression, no tickets, no session cache.  The process
+ * must ignore SIGPIPE: libssl writes without MSG_NOSIGNAL.
  */
 #ifndef CLOOP_TLSIO_H
 #define CLOOP_TLSIO_H
@@ -23,8 +24,8 @@ struct tlsio;
 /*
  * Server: a PEM chain, leaf first, and its key (tlskey_get_pkey(); a
  * reference is taken).  CL_FORMAT: no certificate in the text; CL_CRYPTO:
- * key and leaf do not fit, or the leaf is not ECDSA P-256; *whyp (may be
- * NULL) says it and borrows a static buffer.
+ * key and leaf do not fit; *whyp (may be NULL) says it and borrows a static
+ * buffer.
  */
 int tlsio_ctx_new_server(const uint8_t *chain_pem, size_t len,
     struct evp_pkey_st *key, struct tlsio_ctx **ctxp, const char **whyp);

@@ -45,6 +45,7 @@ ws_del_message(struct ws_parser *p)
 	p->message = NULL;
 	p->message_len = p->message_cap = 0;
 	p->message_op = 0;
+	p->nempty = 0;
 	p->done = 0;
 }
 
@@ -278,6 +279,9 @@ ws_end_frame(struct ws_parser *p, struct ws_event *ev)
 			return ws_parse_close(p, ev);
 		return CL_OK;
 	}
+	/* Endless empty fragments would keep a reader busy for nothing. */
+	if (p->mask_off == 0 && ++p->nempty > WS_EMPTY_MAX)
+		return CL_FORMAT;
 	if (!fin)
 		return CL_INCOMPLETE;
 	ev->op = p->message_op;

@@ -32,6 +32,8 @@ enum ws_code {
 #define WS_HEAD_MAX 14
 #define WS_CONTROL_MAX 125
 #define WS_MASK_LEN 4
+#define WS_EMPTY_MAX 1024	/* empty fragments of one message: they cost no
+				 * bytes of max_len, so they have their own cap */
 
 /* What ws_parse found.  Pointers borrow until the next call on the parser. */
 struct ws_event {
@@ -52,6 +54,7 @@ struct ws_parser {
 	uint8_t done;		/* message was handed out: free it next */
 	uint8_t closed;		/* close frame or violation seen */
 	uint8_t control_len;
+	uint16_t nempty;	/* empty fragments of this message */
 	uint8_t mask[WS_MASK_LEN];
 	uint64_t left;		/* payload bytes of the frame to come */
 	uint64_t mask_off;

@@ -84,6 +84,17 @@ log_parse_level(const char *name)
 
 static void log_put(struct log_line *l, const char *fmt, ...)
     __attribute__((__format__(__printf__, 2, 3)));
+static void log_put_va(struct log_line *l, const char *fmt, va_list ap)
+    __attribute__((__format__(__printf__, 2, 0)));
+static void log_put_json(struct log_line *l, enum log_level level,
+    const char *event, const char *fmt, va_list ap)
+    __attribute__((__format__(__printf__, 4, 0)));
+static void log_put_text(struct log_line *l, enum log_level level,
+    const char *event, const char *fmt, va_list ap)
+    __attribute__((__format__(__printf__, 4, 0)));
+static void log_write(enum log_level level, const char *event,
+    const char *fmt, va_list ap)
+    __attribute__((__format__(__printf__, 3, 0)));
 
 static void
 log_put_va(struct log_line *l, const char *fmt, va_list ap)
@@ -210,10 +221,9 @@ static void
 log_put_json(struct log_line *l, enum log_level level, const char *event,
     const char *fmt, va_list ap)
 {
+	struct log_line pairs = { .len = 0 };
 	char now[UTIL_TIME_MAX];
-	/* Escapes at worst multiply by six: the pairs still fit. */
-	struct log_line pairs = { .len = LOG_LINE_MAX - LOG_LINE_MAX / 8 };
-	char *text = pairs.text + pairs.len;
+	size_t start;
 
 	log_put_va(&pairs, fmt, ap);
 	pairs.text[pairs.len] = '\0';
@@ -221,7 +231,13 @@ log_put_json(struct log_line *l, enum log_level level, const char *event,
 	log_put(l, "{\"time\":\"%s\",\"level\":\"%s\",\"prog\":\"%s\","
 	    "\"event\":", now, log_levels[level].name, log_state.prog);
 	log_put_json_string(l, event, strlen(event));
-	log_put_json_pairs(l, text);
+	start = l->len;
+	log_put_json_pairs(l, pairs.text);
+	if (l->len >= LOG_LINE_MAX - 1) {
+		/* A line cut anywhere would not be JSON. */
+		l->len = start;
+		log_put(l, ",\"truncated\":true");
+	}
 	log_put(l, "}");
 }
 
@@ -269,12 +285,12 @@ log_write(enum log_level level, const char *event, const char *fmt,
 	errno = saved;
 }
 
-#define LOG_BODY(level)                                                        \
+#define LOG_BODY(lvl)                                                        \
 	va_list ap;                                                            \
-	if (log_state.level < (level))                                         \
+	if (log_state.level < (lvl))                                         \
 		return;                                                        \
 	va_start(ap, fmt);                                                     \
-	log_write(level, event, fmt, ap);                                      \
+	log_write(lvl, event, fmt, ap);                                        \
 	va_end(ap)
 
 void

@@ -390,7 +390,11 @@ struct msgcat_seen {
 int msgcat_check(enum msg_dir dir, unsigned int state, const struct imsg *m,
     struct msgcat_seen *seen, const char **whyp);
 
-/* The role an operator needs for a C2M request (ROLE_*). */
+/*
+ * The least role an operator needs for a C2M request: ROLE_VIEWER for what
+ * only reads, ROLE_OPERATOR for the rest.  ROLE_NONE: no operator may send
+ * it (the set-up rows of cloopd-ctl, other directions).
+ */
 int msgcat_role(uint32_t type);
 
 #endif

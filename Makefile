@@ -37,7 +37,7 @@ PROGS = cloopd cloopd-net cloopd-key cloopd-ctl cloop-agentd agentd-fetch \
 # Common ground of every program.
 COMMON = common/err.o common/log.o common/xmem.o common/secret.o \
 	common/buf.o common/imsg.o common/msgcat.o common/conf.o \
-	common/util.o common/idgen.o common/b64.o common/utf8.o
+	common/util.o common/util_time.o common/idgen.o common/b64.o common/utf8.o
 # Confinement of the calling process.
 SELF = sandbox/self.o sandbox/self_profile.o sandbox/self_caps.o
 DAEMON_LIBS = $(LIB_EVENT) $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
@@ -103,7 +103,7 @@ CLOOP_LIBEXECDIR = $(libexecdir)/cloop
 PATH_DEFS = -DSYSCONFDIR='"$(sysconfdir)"' \
 	-DLOCALSTATEDIR='"$(localstatedir)"' -DRUNDIR='"$(runstatedir)"' \
 	-DLIBEXECDIR='"$(CLOOP_LIBEXECDIR)"' -DCLOOP_VERSION='"$(VERSION)"'
-BASE_CFLAGS = -std=c17 -D_GNU_SOURCE -I. -iquote common $(PATH_DEFS) \
+BASE_CFLAGS = -std=c17 -D_GNU_SOURCE -I. $(PATH_DEFS) \
 	$(WARN_CFLAGS) $(LIB_CFLAGS)
 
 CC_gcc = $(CC)

@@ -165,14 +165,6 @@ src_put(struct src *s)
 		s->npending--;
 }
 
-unsigned int
-src_get_wait_s(const struct src *s, int64_t now)
-{
-	if (s == NULL || s->until <= now)
-		return 1;
-	return (unsigned int)((s->until - now + 999) / 1000);
-}
-
 void
 src_add_ms(struct src_table *t, const struct hub_addr *a, uint32_t ms,
     int64_t now)

@@ -52,8 +52,6 @@ enum src_verdict src_get(struct src_table *t, const struct hub_addr *a,
     int64_t now, struct src **sp);
 /* Its handshake is over, one way or the other.  NULL is legal. */
 void src_put(struct src *s);
-/* Seconds until a penalised source may come again, at least 1. */
-unsigned int src_get_wait_s(const struct src *s, int64_t now);
 
 /*
  * Penalise; kinds and spans as configured.  Returns the ms it was, 0 when

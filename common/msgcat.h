@@ -177,6 +177,9 @@ enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
  * CTL_READY	u32 catalogue version
  * CTL_CLIENT	u32 client, u32 uid, u32 pid, u8 role (ROLE_*)
  * CTL_GONE	u32 client
+ * CTL_PACE	-	id of a request: answer when all rows queued for its
+ *		client so far have been written (long lists stay bounded)
+ * CTL_PACE_ANS	-
  * From here on the header id is client << 32 | request, where the operator
  * program chose the low 32 bits.  Operators speak the same rows to
  * cloopd-ctl, which checks the role column (msgcat_role) and forwards body
@@ -212,6 +215,8 @@ enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
 	X(CTL_READY, 0x0304, C2M, MS_STARTING, 4, 4, 0, 1)                     \
 	X(CTL_CLIENT, 0x0306, C2M, MS_LIVE, 13, 13, 0, 0)                      \
 	X(CTL_GONE, 0x0308, C2M, MS_LIVE, 4, 4, 0, 0)                          \
+	X(CTL_PACE, 0x030a, M2C, MS_LIVE, 0, 0, 0, 0)                          \
+	X(CTL_PACE_ANS, 0x030b, C2M, MS_LIVE, 0, 0, 0, 0)                      \
 	X(CTL_HELLO, 0x0310, C2M, MS_LIVE, 4, 4, 0, 0)                         \
 	X(CTL_HELLO_ANS, 0x0311, M2C, MS_LIVE, 5, 5, 0, 0)                     \
 	X(CTL_STATUS, 0x0312, C2M, MS_LIVE, 0, 0, 0, 0)                        \

@@ -1,0 +1,88 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The device monitor as a whole: what its modules share.  One of these
+ * exists, made by main(); modules get a pointer, there are no globals.
+ */
+#ifndef CLOOP_AGENTD_H
+#define CLOOP_AGENTD_H
+
+#include <sys/types.h>
+
+#include <stdint.h>
+
+#include "../common/pin.h"
+#include "../common/secret.h"
+#include "agent_conf.h"
+#include "credential.h"
+#include "environment.h"
+#include "url.h"
+#include "workdir.h"
+
+#define AGENTD_EXIT_REFUSED 77	/* permanent end, 04 §4.2 */
+
+struct event_base;
+struct fetchctl;
+struct workloads;
+
+struct agentd {
+	int argc;
+	char **argv;
+	struct agent_conf conf;
+	struct agent_flags flags;
+	/* Who we are (startup.c). */
+	struct credential cred;
+	int enrolled;			/* cred is usable */
+	struct bundle bundle;		/* of the flag or the token file */
+	const char *token_path;		/* file to delete once enrolled */
+	struct secret bearer;		/* token or credential */
+	struct url url;
+	char *pin_text;			/* pins in force, or NULL */
+	struct pin pins[MAX_PINS];
+	size_t npins;
+	uint8_t *ca;			/* PEM text, or NULL */
+	size_t ca_len;
+	/* Where we work. */
+	int lock_fd;
+	struct workdir_root root;
+	uid_t work_uid;			/* (uid_t)-1: our own */
+	gid_t work_gid;
+	char *work_home;		/* of the workload's user, or NULL */
+	unsigned int max_concurrent;
+	/* What runs. */
+	struct event_base *base;
+	struct fetchctl *fetch;
+	struct workloads *workloads;
+	int stopping;
+	int exit_status;
+};
+
+/*
+ * 04 §2.2 steps 1 to 10: everything that can fail for good, in order.
+ * Errors are written as one clear line and are final; -1 then.
+ */
+int startup_load(struct agentd *a);	/* 1-4: who and where to */
+int startup_prepare(struct agentd *a);	/* 5-8: files, root, lock */
+void startup_log_banner(const struct agentd *a);	/* 10 */
+void startup_clear(struct agentd *a);
+
+/*
+ * Keep what welcome gave us (04 §3.2): the file first, then the token file
+ * goes, then the bearer in memory is exchanged.  CL_*; 0 when it is saved.
+ */
+int startup_save_enrolled(struct agentd *a, const char *agent_id,
+    const char *credential);
+
+/*
+ * End the loop: how the process exits once its children are gone.  Workloads
+ * are ended first when `kill_workloads` is set, else they stay with their
+ * shims and are adopted at the next start.
+ */
+void agentd_stop(struct agentd *a, int exit_status, int kill_workloads);
+/* The parts report: nothing more to wait for. */
+void agentd_check_stopped(struct agentd *a);
+/* Only for the tables of running things: 1 while work may begin. */
+int agentd_is_serving(const struct agentd *a);
+
+#endif

@@ -1,0 +1,76 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The table of tracked workloads: one entry per handle from its start to the
+ * delivery of its end (04 §18), each with a shim, a spool and a directory.
+ * An entry occupies a slot of MaxConcurrent the whole time.
+ */
+#ifndef CLOOP_WORKLOADS_H
+#define CLOOP_WORKLOADS_H
+
+#include <sys/types.h>
+
+#include <stdint.h>
+
+struct agentd;
+struct shim_job;
+struct workloads;
+
+/* Where an answer to the fetcher goes. */
+struct workload_ask {
+	uint64_t id;
+	uint64_t generation;
+};
+
+/* Make the directories.  CL_SYSTEM with *whatp naming the path. */
+int workloads_new(struct agentd *a, struct workloads **wsp,
+    const char **whatp);
+/* Forget the table; processes and files stay (they are adopted later). */
+void workloads_free(struct workloads *ws);
+
+/*
+ * Find what a dead agent left (00 §5): shims by their sockets, ends by their
+ * records.  Asynchronous; `done` is called once all have answered or their
+ * time is over.
+ */
+void workloads_adopt(struct workloads *ws, void (*done)(struct agentd *));
+
+/*
+ * A start for a handle that is already tracked: it is answered as the first
+ * one was, now or when that is decided.  0 when the handle is new.
+ */
+int workloads_answer_again(struct workloads *ws, const char *handle_id,
+    const struct workload_ask *ask);
+/* 1 when MaxConcurrent workloads are tracked. */
+int workloads_is_full(const struct workloads *ws);
+/*
+ * Launch: directory, spool, shim.  `tree_fd` is the work directory, taken.
+ * The answer goes to `ask` when the shim has decided.  On failure CL_*, and
+ * nothing is left; the caller answers.
+ */
+int workloads_start(struct workloads *ws, const char *handle_id,
+    struct shim_job *job, int tree_fd, const struct workload_ask *ask);
+
+/* What the fetcher says; 0, or CL_FORMAT when it may not say that. */
+int workloads_on_sent(struct workloads *ws, uint64_t slot, uint64_t raw);
+int workloads_on_acked(struct workloads *ws, uint64_t slot, uint64_t raw,
+    uint64_t norm);
+int workloads_on_done(struct workloads *ws, uint64_t slot);
+/* The hub refused it (04 §17): TERM, KILL after 5 s, forget. */
+int workloads_on_refused(struct workloads *ws, uint64_t slot,
+    const char *reason);
+/* CL_NOTFOUND: not tracked. */
+int workloads_signal(struct workloads *ws, const char *handle_id, int sig);
+
+/* Tell a fresh fetcher about all of them. */
+void workloads_announce(struct workloads *ws);
+void workloads_set_link(struct workloads *ws, int up);
+/* End everything (04 §29, bye without reconnect). */
+void workloads_stop_all(struct workloads *ws, const char *reason);
+unsigned int workloads_get_count(const struct workloads *ws);
+/* A child was reaped: 1 when it was a shim of ours. */
+int workloads_on_exit(struct workloads *ws, pid_t pid, int status);
+void workloads_log_state(const struct workloads *ws);
+
+#endif

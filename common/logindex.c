@@ -50,28 +50,26 @@ logindex_format(const struct logindex_record *r,
 	logindex_put(dst, r->wire_off, 8);
 	logindex_put(dst + 8, r->file_off, 8);
 	logindex_put(dst + 16, (uint64_t)r->time, 8);
-	logindex_put(dst + 24, r->wire_len, 4);
+	logindex_put(dst + 24, r->wire_len & 0xffffffff, 4);
 	logindex_put(dst + 28, r->file_len, 4);
 	dst[32] = r->kind;
 	dst[33] = r->stream;
+	logindex_put(dst + 34, r->wire_len >> 32, 4);
 }
 
 int
 logindex_parse(const uint8_t src[LOGINDEX_RECORD_LEN],
     struct logindex_record *r)
 {
-	static const uint8_t zero[6];
-
 	memset(r, 0, sizeof(*r));
-	if (memcmp(src + 34, zero, sizeof(zero)) != 0)
-		return CL_FORMAT;
 	if (src[32] < LOGINDEX_DATA || src[32] > LOGINDEX_CUT ||
-	    src[33] > LOGINDEX_STDERR)
+	    src[33] > LOGINDEX_STDERR || src[38] != 0 || src[39] != 0)
 		return CL_FORMAT;
 	r->wire_off = logindex_get(src, 8);
 	r->file_off = logindex_get(src + 8, 8);
 	r->time = (int64_t)logindex_get(src + 16, 8);
-	r->wire_len = (uint32_t)logindex_get(src + 24, 4);
+	r->wire_len = logindex_get(src + 34, 4) << 32 |
+	    logindex_get(src + 24, 4);
 	r->file_len = (uint32_t)logindex_get(src + 28, 4);
 	r->kind = src[32];
 	r->stream = src[33];

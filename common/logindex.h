@@ -39,11 +39,11 @@ struct logindex_record {
 	uint64_t wire_off;
 	uint64_t file_off;
 	int64_t time;		/* wall ns, the device's clock */
-	uint32_t wire_len;
+	uint64_t wire_len;	/* a gap may be long: one record all the same */
 	uint32_t file_len;
 	uint8_t kind;
 	uint8_t stream;
-	/* 6 bytes of zero follow on disk */
+	/* 2 bytes of zero follow on disk */
 };
 
 void logindex_format(const struct logindex_record *r,

@@ -115,6 +115,7 @@ msgcat_role(uint32_t type)
 	case MSG_CTL_READY:
 	case MSG_CTL_CLIENT:
 	case MSG_CTL_GONE:
+	case MSG_CTL_PACE_ANS:
 		return ROLE_NONE;	/* cloopd-ctl's own, nobody else's */
 	case MSG_CTL_HELLO:
 	case MSG_CTL_STATUS:

@@ -37,7 +37,8 @@ PROGS = cloopd cloopd-net cloopd-key cloopd-ctl cloop-agentd agentd-fetch \
 # Common ground of every program.
 COMMON = common/err.o common/log.o common/xmem.o common/secret.o \
 	common/buf.o common/imsg.o common/msgcat.o common/conf.o \
-	common/util.o common/util_time.o common/idgen.o common/b64.o common/utf8.o
+	common/conf_value.o common/util.o common/util_time.o common/idgen.o \
+	common/b64.o common/utf8.o
 # Confinement of the calling process.
 SELF = sandbox/self.o sandbox/self_profile.o sandbox/self_caps.o
 DAEMON_LIBS = $(LIB_EVENT) $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)

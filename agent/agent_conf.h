@@ -33,6 +33,7 @@ enum { CHANNEL_STABLE, CHANNEL_EDGE, CHANNEL_NONE };
 
 /* Strings owned; NULL: not given.  Offsets are in agent_conf_rows. */
 struct agent_conf {
+	struct conf_seen seen;		/* first: conf.h */
 	char *server;
 	char *pin;
 	char *ca_file;

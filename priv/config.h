@@ -17,6 +17,7 @@
 
 /* Values as written; strings are owned. */
 struct hub_conf {
+	struct conf_seen seen;		/* first: conf.h */
 	struct conf_list listen_agents;
 	char *listen_status;
 	char *control_socket;

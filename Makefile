@@ -70,7 +70,11 @@ LIBS_cloop-keygen = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
 OBJS_cloop-enroll = store/cloop_enroll.o $(COMMON)
 LIBS_cloop-enroll = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
 
-OBJS_cloopctl = priv/cloopctl.o $(COMMON)
+OBJS_cloopctl = priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \
+	priv/cloopctl_logview.o priv/cloopctl_follow.o priv/cloopctl_run.o \
+	priv/cloopctl_admin.o common/ctlclient.o common/ctlmsg.o common/field.o \
+	common/field_json.o common/jsonw.o common/spec.o common/caps.o \
+	common/logindex.o common/rule.o common/rule_net.o $(COMMON)
 LIBS_cloopctl = $(LIB_BSD)
 
 # Where each program goes.

@@ -34,9 +34,10 @@ const char *store_error(const struct store *s);
 /*
  * All writes of one turn of the event loop are one transaction: begin,
  * write, commit, and only then answer.  Begin costs nothing until the first
- * write.  Writes outside a turn are CL_STATE.  When a write fails with
- * CL_DB the turn may be lost as a whole: commit says so (CL_DB), and then
- * nothing of it happened.
+ * write.  Writes outside a turn are CL_STATE.  A write that fails with CL_DB
+ * (disk full, read-only, I/O) loses the turn as a whole: everything written
+ * in it is undone, later writes and the commit say CL_DB too.  All other
+ * failures leave the turn as it was.
  */
 int store_begin_turn(struct store *s);
 int store_commit_turn(struct store *s);

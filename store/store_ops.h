@@ -35,7 +35,11 @@ int store_find_agent(struct store *s, const char *agent_id,
     struct store_agent *a);
 int store_list_agents(struct store *s, store_agent_fn fn, void *arg);
 int store_revoke_agent(struct store *s, const char *agent_id, int64_t at);
-/* last_seen; never moves back. */
+/*
+ * last_seen; never moves back.  Keep it in memory and write the changed ones
+ * now and then in a turn of their own: failing to must deny no login
+ * (02 §3.3), and 20000 reconnects must not be 20000 writes.
+ */
 int store_save_seen(struct store *s, const char *agent_id, int64_t at);
 
 /* --- executors.  Save inserts or replaces. */

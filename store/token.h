@@ -48,7 +48,7 @@ const char *token_find_hint(enum token_result t);
 int token_load_key(const char *key_dir, struct secret *key, char *err,
     size_t errlen);
 
-/* The parts of a token, borrowed from the text that was parsed. */
+/* The two parts of a token that matter, copied. */
 struct token_parts {
 	char id[MAX_TOKEN_LEN + 1];
 	char secret[MAX_TOKEN_LEN + 1];
@@ -88,10 +88,12 @@ int token_mint(struct store *s, const struct secret *key,
 enum token_result token_redeem(struct store *s, const struct secret *key,
     const char *text, const char *peer, int64_t now,
     struct secret *credential, struct store_agent *agent);
-/* Authenticate (02 §4.3).  TOKEN_OK: agent is filled, last_seen moved. */
+/*
+ * Authenticate (02 §4.3); only reads.  TOKEN_OK: agent is filled.  The
+ * caller moves last_seen (store_save_seen, in a turn of its own).
+ */
 enum token_result token_authenticate(struct store *s,
-    const struct secret *key, const char *text, int64_t now,
-    struct store_agent *agent);
+    const struct secret *key, const char *text, struct store_agent *agent);
 
 struct token_revoked {
 	char kind[24];		/* enrollment, agent, enrollment+agent */

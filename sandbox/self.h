@@ -25,7 +25,9 @@ enum self_profile {
 	SELF_FETCH,	/* agentd-fetch, session role: stream sockets out */
 	SELF_RESOLVER,	/* agentd-fetch, resolver role: may read /etc and ask
 			 * name servers; no chroot */
-	SELF_SHIM	/* cloop-shim once the workload runs: pump and kill */
+	SELF_SHIM,	/* cloop-shim once the workload runs: pump and kill */
+	SELF_SHIM_SCAN	/* the same without a pid namespace: also reads /proc
+			 * to find what has to be killed */
 };
 
 /* Parts of the confinement, as bits of self_report. */
@@ -52,6 +54,14 @@ struct self_opts {
 	/* RLIMIT_NOFILE; 0: the profile's.  Never raised above the hard
 	 * limit. */
 	uint64_t nofile;
+	/*
+	 * Directories whose entries stay usable, with LL_* of landlock.h, for
+	 * SELF_SHIM*; borrowed; ends with a NULL path.  NULL: none.
+	 */
+	const struct self_path {
+		const char *path;
+		unsigned int access;
+	} *paths;
 };
 
 struct self_report {

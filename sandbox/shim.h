@@ -57,6 +57,8 @@ struct shim_job {
 				 * Missing ones are skipped */
 	struct shim_list writable;	/* further directories it may use
 					 * (lease directory) */
+	struct shim_list readable;	/* the same without writing (harness
+					 * directories of the agent's home) */
 	uint64_t timeout_s;	/* 0: none */
 	char *timeout_text;	/* reason at the deadline, for instance
 				 * "timeout after 5m"; "" gives

@@ -1,0 +1,149 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Which capabilities a process keeps, one reason a line, and cutting the
+ * sets down to that.  Runs in the monitors and in every child before it
+ * meets outside bytes.  A capability that is not in this table is gone for
+ * the process and everything it starts.
+ */
+#include <sys/prctl.h>
+
+#include <linux/securebits.h>
+
+#include <cap-ng.h>
+#include <errno.h>
+
+#include "../common/err.h"
+#include "self_int.h"
+
+#define W_HUB 0x01
+#define W_DEVICE 0x02
+#define W_SHIM 0x04
+
+static const struct self_cap {
+	unsigned int who;
+	int cap;
+	const char *reason;
+} self_caps[] = {
+	{ W_HUB, CAP_CHOWN, "log files to cloopd-net, sockets to groups" },
+	{ W_HUB, CAP_DAC_OVERRIDE, "state written by other users' children" },
+	{ W_HUB, CAP_FOWNER, "modes of files it gave away" },
+	{ W_HUB, CAP_SETUID, "children become their own users" },
+	{ W_HUB, CAP_SETGID, "children become their own groups" },
+	{ W_HUB, CAP_SYS_CHROOT, "children enter an empty directory" },
+	{ W_HUB, CAP_KILL, "ending a child that broke the rules" },
+	{ W_HUB, CAP_SETPCAP, "children empty their bounding set" },
+	{ W_DEVICE, CAP_CHOWN, "trees and homes belong to the workload" },
+	{ W_DEVICE, CAP_DAC_OVERRIDE, "cleaning trees of another user" },
+	{ W_DEVICE, CAP_FOWNER, "modes of files it gave away" },
+	{ W_DEVICE, CAP_SETUID, "fetcher and workloads become users" },
+	{ W_DEVICE, CAP_SETGID, "fetcher and workloads drop groups" },
+	{ W_DEVICE, CAP_SYS_CHROOT, "the fetcher enters an empty directory" },
+	{ W_DEVICE, CAP_KILL, "ending the fetcher; inherited by shims" },
+	{ W_DEVICE, CAP_SETPCAP, "children empty their bounding set" },
+	{ W_DEVICE, CAP_SYS_ADMIN, "namespaces and mounts of a sandbox" },
+	{ W_SHIM, CAP_KILL, "signals to the workload's user" },
+};
+
+#define SELF_NCAPS (sizeof(self_caps) / sizeof(self_caps[0]))
+
+static uint64_t
+self_caps_mask(unsigned int who)
+{
+	uint64_t mask = 0;
+	size_t i;
+
+	for (i = 0; i < SELF_NCAPS; i++)
+		if ((self_caps[i].who & who) != 0)
+			mask |= 1ULL << self_caps[i].cap;
+	return mask;
+}
+
+uint64_t
+self_caps_find_monitor(enum self_monitor which)
+{
+	return self_caps_mask(which == SELF_MONITOR_HUB ? W_HUB : W_DEVICE);
+}
+
+uint64_t
+self_caps_find_child(enum self_profile p)
+{
+	if (p == SELF_SHIM || p == SELF_SHIM_SCAN)
+		return self_caps_mask(W_SHIM);
+	return 0;
+}
+
+int
+self_caps_has(int cap)
+{
+	if (capng_get_caps_process() != 0)
+		return 0;
+	return capng_have_capability(CAPNG_EFFECTIVE, (unsigned int)cap);
+}
+
+int
+self_caps_cut_bounding(uint64_t keep, int lock)
+{
+	int cap, in;
+
+	if (!self_caps_has(CAP_SETPCAP))
+		return CL_UNSUPPORTED;
+	/* What is not in the bounding set no exec can give back. */
+	for (cap = 0; cap < 64; cap++) {
+		in = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+		if (in == -1)
+			break;		/* past the kernel's last one */
+		if (in == 0 || (keep & (1ULL << cap)) != 0)
+			continue;
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == -1)
+			return CL_SYSTEM;
+	}
+	if (!lock)
+		return CL_OK;
+	/* uid 0 means nothing to an exec any more, and nobody changes that. */
+	if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED |
+	    SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+	    SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED, 0, 0, 0) == -1)
+		return CL_SYSTEM;
+	return CL_OK;
+}
+
+int
+self_caps_cut(uint64_t keep)
+{
+	int cap;
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == -1 &&
+	    errno != EINVAL)
+		return CL_SYSTEM;
+	if (capng_get_caps_process() != 0)
+		return CL_SYSTEM;
+	for (cap = 0; cap <= CAP_LAST_CAP; cap++) {
+		if ((keep & (1ULL << cap)) != 0 && capng_have_capability(
+		    CAPNG_PERMITTED, (unsigned int)cap))
+			continue;
+		keep &= ~(1ULL << cap);
+	}
+	capng_clear(CAPNG_SELECT_CAPS);
+	for (cap = 0; cap <= CAP_LAST_CAP; cap++) {
+		if ((keep & (1ULL << cap)) == 0)
+			continue;
+		if (capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED,
+		    (unsigned int)cap) != 0)
+			return CL_INTERNAL;
+	}
+	if (capng_apply(CAPNG_SELECT_CAPS) != 0)
+		return CL_SYSTEM;
+	/* Proof: ask the kernel again. */
+	if (capng_get_caps_process() != 0)
+		return CL_SYSTEM;
+	for (cap = 0; cap <= CAP_LAST_CAP; cap++) {
+		if ((keep & (1ULL << cap)) == 0 && (capng_have_capability(
+		    CAPNG_PERMITTED, (unsigned int)cap) ||
+		    capng_have_capability(CAPNG_EFFECTIVE,
+		    (unsigned int)cap)))
+			return CL_DENIED;
+	}
+	return CL_OK;
+}

@@ -1,0 +1,45 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Private to self.c, self_caps.c and self_profile.c.
+ */
+#ifndef CLOOP_SELF_INT_H
+#define CLOOP_SELF_INT_H
+
+#include <sys/types.h>
+
+#include <stdint.h>
+
+#include "self.h"
+
+/* The rows of one process that are not system calls. */
+struct self_profile_row {
+	const char *name;
+	uint64_t fsize;		/* RLIMIT_FSIZE, bytes */
+	uint64_t nofile;	/* RLIMIT_NOFILE; 0: leave */
+	unsigned int landlock;	/* LL_NO_* */
+	int no_chroot;
+	int no_user;		/* keeps its user */
+	int outlives;		/* no parent-death signal */
+};
+
+const struct self_profile_row *self_profile_find(enum self_profile p);
+/* Build and load the seccomp filter of a profile.  CL_SYSTEM, CL_NOMEM. */
+int self_profile_start(enum self_profile p);
+/* The monitors' refusals. */
+int self_profile_start_monitor(void);
+
+/* Capabilities the table keeps for a monitor or SELF_SHIM, as a mask. */
+uint64_t self_caps_find_monitor(enum self_monitor which);
+uint64_t self_caps_find_child(enum self_profile p);
+/* Cut the bounding set to `keep` and lock what root and ambient could
+ * give back (children only).  CL_UNSUPPORTED without CAP_SETPCAP. */
+int self_caps_cut_bounding(uint64_t keep, int lock);
+/* Permitted and effective become what we have of `keep`, inheritable and
+ * ambient empty.  Proves it.  CL_SYSTEM, CL_DENIED. */
+int self_caps_cut(uint64_t keep);
+/* 1 when the capability is in our effective set. */
+int self_caps_has(int cap);
+
+#endif

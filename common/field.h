@@ -101,6 +101,9 @@ struct field_table {
 	F_ROW(S, m, m, key, FIELD_SBYTES, flags, 0, 0, max, NULL)
 #define F_INT(S, m, key, flags, min, max)                                      \
 	F_ROW(S, m, m, key, FIELD_INT, flags, 0, min, max, NULL)
+/* Go's int and int64: any value; the rules say more. */
+#define F_INT64(S, m, key, flags)                                              \
+	F_INT(S, m, key, flags, INT64_MIN, INT64_MAX)
 #define F_UINT(S, m, key, flags, max)                                          \
 	F_ROW(S, m, m, key, FIELD_UINT, flags, 0, 0, max, NULL)
 #define F_BOOL(S, m, key, flags)                                               \

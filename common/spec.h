@@ -228,6 +228,7 @@ struct spec {
 };
 
 extern const struct field_table spec_start_table;	/* all of it */
+extern const struct field_table spec_table;	/* the object start.spec */
 extern const struct field_table spec_firewall_table;
 extern const struct field_table spec_interface_table;
 extern const struct field_table spec_sandbox_table;
@@ -258,17 +259,19 @@ int spec_check_secret_files(const struct spec_secret_file *files, size_t n,
 int spec_check_sandbox(const struct spec_sandbox *sb, char **whyp);
 int spec_check_firewall(const char *field, const struct spec_firewall *fw,
     char **whyp);
+int spec_check_virtual(const struct spec_virtual *v,
+    const struct spec_sandbox *sb, char **whyp);
+/* Parts of spec_check, in spec_work.c. */
+int spec_check_seed(const struct spec *s, char **whyp);
+int spec_check_workspace(const struct spec *s, char **whyp);
+int spec_check_write_back(const struct spec *s, char **whyp);
 /* 03 §3.9; a device_open may leave `source` empty (03 §15.2). */
 int spec_check_interface(const char *field, const struct spec_interface *i,
     int source_optional, char **whyp);
 /* Normalise: trim all five; a mode that is not container empties the other
  * four.  After the check. */
-int spec_trim_sandbox(struct spec_sandbox *sb);
+void spec_trim_sandbox(struct spec_sandbox *sb);
 /* 1 when a binding makes its lease revocable (03 §3.11). */
 int spec_is_revocable(const struct spec_secret *b);
-/* 1 for the names of 03 §3.8: devices, interfaces, channels. */
-int spec_is_device_name(const char *name);
-/* 1 for a USB port path such as 1-2.3 (03 §12.3). */
-int spec_is_usb_port(const char *port);
 
 #endif

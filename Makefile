@@ -40,7 +40,8 @@ COMMON = common/err.o common/log.o common/xmem.o common/secret.o \
 	common/conf_value.o common/util.o common/util_time.o common/idgen.o \
 	common/b64.o common/utf8.o
 # Confinement of the calling process.
-SELF = sandbox/self.o sandbox/self_profile.o sandbox/self_caps.o
+SELF = sandbox/self.o sandbox/self_profile.o sandbox/self_caps.o \
+	sandbox/landlock.o
 DAEMON_LIBS = $(LIB_EVENT) $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
 
 OBJS_cloopd = priv/cloopd.o $(COMMON) $(SELF)

@@ -167,7 +167,8 @@ unit_run(void (*const *tests)(void), size_t ntests)
 
 #define UNIT_FAIL(...) unit_fail(__FILE__, __LINE__, __VA_ARGS__)
 #define UNIT_COMPARE(a, op, b, type, fmt) do {                                 \
-	type unit_a = (a), unit_b = (b);                                       \
+	type unit_a = (a);                                                     \
+	type unit_b = (b);                                                     \
 	if (!(unit_a op unit_b))                                               \
 		UNIT_FAIL("%s is " fmt ", expected %s " fmt, #a, unit_a, #op,  \
 		    unit_b);                                                   \

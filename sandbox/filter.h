@@ -1,0 +1,21 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The seccomp filter of workloads: a deny list, because what people build
+ * and run is not ours to enumerate.  Compilers, git, Python, Node work; what
+ * would change the machine, look into other processes or make new
+ * namespaces fails with EPERM, or ENOSYS where libraries then fall back.
+ */
+#ifndef CLOOP_FILTER_H
+#define CLOOP_FILTER_H
+
+/* Load it for this process and its descendants; no-new-privs must be set.
+ * CL_SYSTEM, CL_NOMEM. */
+int filter_start_workload(void);
+/* For the init of a workload's pid namespace: it may wait and end. */
+int filter_start_init(void);
+/* 1 when this kernel has seccomp filters. */
+int filter_has_seccomp(void);
+
+#endif

@@ -90,7 +90,7 @@ LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl agentd-fetch cloop-shim
 # These goals must work before configure can (demo and check install the
 # packages first and then call make again).
 
-SETUP_GOALS = deps deps-build demo check clean distclean help
+SETUP_GOALS = deps deps-build users demo check clean distclean help
 ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 include build/config.mk
 endif
@@ -222,6 +222,63 @@ deps deps-build:
 	apt-get update -qq && apt-get install -y -qq \
 	    --no-install-recommends $$missing >/dev/null
 
+# ----------------------------------------------------------------------- tests
+# LTESTS="text..." picks tests by name.
+
+PICK = $(foreach t,$(LTESTS),-o $(t))
+RUN = python3 regress/run.py $(PICK)
+
+# Both trees are built first; the users must exist before daemons start.
+check:
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) --no-print-directory -j"$$(nproc)" check-build
+	@$(MAKE) --no-print-directory users
+	@$(RUN) -b $(B) -b $(B)/asan
+
+check-build: $(B)/all $(B)/tests $(B)/asan/all $(B)/asan/tests
+
+unit: $(B)/tests $(B)/asan/tests
+	@$(RUN) -b $(B) -b $(B)/asan unit fuzz
+
+regress: check-build
+	@$(RUN) -b $(B) -b $(B)/asan regress
+
+peer: $(B)/all
+	@$(RUN) -b $(B) peer
+
+# make fuzz SECONDS=n [LTESTS=name]: libFuzzer on each decoder in turn.
+SECONDS = 30
+fuzz: $(addprefix $(B)/libfuzzer/,$(FUZZERS))
+	@for f in $(FUZZERS); do \
+	    case " $(or $(LTESTS),all) " in \
+	    *" all "*|*" $${f#fuzz_} "*) ;; *) continue ;; esac; \
+	    n=$${f#fuzz_}; mkdir -p $(B)/corpus/$$n regress/corpus/$$n; \
+	    printf '  FUZZ    %s (%s s)\n' $$n $(SECONDS); \
+	    $(B)/libfuzzer/$$f -max_total_time=$(SECONDS) -verbosity=0 \
+		-print_final_stats=0 -timeout=10 -rss_limit_mb=2048 \
+		-artifact_prefix=$(B)/corpus/crash-$$n- \
+		$(B)/corpus/$$n regress/corpus/$$n || exit 1; \
+	done
+
+bench: $(B)/all
+	@for f in regress/bench/*.sh; do \
+	    [ ! -e "$$f" ] || BUILD=$(B) sh "$$f"; done
+
+demo:
+	@$(MAKE) --no-print-directory deps-build
+	@$(MAKE) --no-print-directory -j"$$(nproc)" all
+	@$(MAKE) --no-print-directory users
+	@BUILD=$(B) sh regress/demo.sh
+
+# --------------------------------------------------------------------- install
+
+# System users of etc/sysusers.conf; only root can make them.
+users:
+	@if [ "$$(id -u)" != 0 ]; then :; \
+	elif command -v systemd-sysusers >/dev/null; then \
+	    systemd-sysusers "$(CURDIR)/etc/sysusers.conf"; \
+	else sh etc/make-users etc/sysusers.conf; fi
+
 clean:
 	@for d in obj unit replay asan libfuzzer; do rm -rf $(B)/$$d; done
 	@cd $(B) 2>/dev/null && rm -f $(PROGS) || true
@@ -231,4 +288,5 @@ distclean: clean
 	@rm -f configure config.log config.status
 
 FORCE:
-.PHONY: all asan help deps deps-build clean distclean FORCE
+.PHONY: all asan help deps deps-build check check-build unit regress peer \
+	fuzz bench demo users clean distclean FORCE

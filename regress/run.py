@@ -1,0 +1,290 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The cloop authors; see LICENSE.
+"""Runs the tests of both build trees and sums them up in one line.
+
+usage: run.py [-v] [-b TREE]... [-o TEXT]... [unit] [fuzz] [regress] [peer]
+
+Every test speaks TAP; a file gets one line here, a failed point its
+diagnostics, a skipped one its reason before the closing line.  Areas and
+exceptions of the peer suite stand in regress/peer-areas.
+"""
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(HERE)
+LIMITS = {"unit": 120, "fuzz": 300, "regress": 600, "peer": 1800}
+POINT = re.compile(r"(not )?ok \d+(?: - (.*?))?(?: # SKIP (.*))?$")
+COLOUR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def paint(code, text):
+    return "\033[%sm%s\033[0m" % (code, text) if COLOUR else text
+
+
+class Result:
+    """What one file, or all of them, came to."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.reasons, self.trouble, self.notes = Counter(), [], []
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.reasons += other.reasons
+
+    def fail(self, text, details=()):
+        self.failed += 1
+        self.trouble.append([text, *details])
+
+    def skip(self, reason):
+        self.skipped += 1
+        self.reasons[reason] += 1
+
+    def line(self):
+        return "%d passed, %d failed, %d skipped" % (
+            self.passed, self.failed, self.skipped)
+
+
+def read_tap(text, exceptions=()):
+    """The Result of a TAP text; points that never ran are failures."""
+    result, plan, seen, open_point = Result(), None, 0, None
+    for line in text.splitlines():
+        match = POINT.match(line)
+        if match:
+            seen += 1
+            open_point = read_point(result, match, exceptions)
+        elif re.match(r"1\.\.\d+", line):
+            plan = int(line[3:].split()[0])
+        elif line.startswith("#") and open_point is not None:
+            open_point.append(line)
+    if plan is None:
+        result.fail("ended early, after %d points" % seen,
+                    text.splitlines()[-12:])
+    elif seen < plan:
+        result.fail("%d planned points did not run" % (plan - seen))
+    return result
+
+
+def read_point(result, match, exceptions):
+    failed, text, reason = match.groups()
+    excused = next((e for e in exceptions if e[0] in (text or "")), None)
+    if failed and excused:
+        result.skip(excused[1])
+    elif failed:
+        result.fail("not ok - %s" % text)
+        return result.trouble[-1]
+    elif reason is not None:
+        result.skip(reason or "no reason given")
+    else:
+        result.passed += 1
+        if excused:
+            result.notes.append("passes now, no exception needed: " + text)
+    return None
+
+
+def run_command(argv, env, limit, exceptions=()):
+    """Run one test in its own process group under a deadline."""
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(argv, env=env, cwd=TOP, stdout=out,
+                                   stderr=subprocess.STDOUT,
+                                   stdin=subprocess.DEVNULL,
+                                   start_new_session=True)
+        late = False
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            late = True
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        except KeyboardInterrupt:
+            os.killpg(process.pid, signal.SIGTERM)
+            raise
+        out.seek(0)
+        text = out.read().decode(errors="replace")
+    result = read_tap(text, exceptions)
+    if late:
+        result.fail("no end after %d s" % limit)
+    elif process.returncode != 0 and not result.failed \
+            and not (exceptions and result.skipped):
+        result.fail("exit status %d" % process.returncode,
+                    text.splitlines()[-12:])
+    return result, text
+
+
+class Runner:
+    def __init__(self, options):
+        self.options = options
+        self.total = Result()
+
+    def wanted(self, name):
+        return not self.options.only or any(
+            o in name for o in self.options.only)
+
+    def environment(self, tree):
+        return dict(
+            os.environ, BUILD=os.path.abspath(tree), LC_ALL="C.UTF-8",
+            SRC=TOP, CLOOP_LIBEXEC=os.path.abspath(tree),
+            ASAN_OPTIONS="detect_leaks=1:strict_string_checks=1:"
+            "detect_stack_use_after_return=1",
+            UBSAN_OPTIONS="print_stacktrace=1")
+
+    def run(self, name, tree, argv, kind, exceptions=()):
+        if not self.wanted(name):
+            return
+        began = time.monotonic()
+        if COLOUR:
+            print("  %s " % name.ljust(44, "."), end="\r", flush=True)
+        result, text = run_command(argv, self.environment(tree),
+                                   LIMITS[kind], exceptions)
+        self.report(name, result, time.monotonic() - began)
+        if self.options.verbose:
+            print("    " + text.rstrip().replace("\n", "\n    "))
+        self.total.add(result)
+
+    def report(self, name, result, seconds):
+        count = result.passed + result.failed + result.skipped
+        if result.failed:
+            verdict = paint("31;1", "FAILED %d of %d" % (result.failed, count))
+        elif not result.passed:
+            verdict = paint("33", "skipped")
+        elif result.skipped:
+            verdict = paint("32", "ok %4d" % result.passed) + \
+                paint("33", ", %d skipped" % result.skipped)
+        else:
+            verdict = paint("32", "ok %4d" % result.passed)
+        timing = "  (%.1f s)" % seconds if seconds >= 1 else ""
+        print("  %s %s%s" % ((name + " ").ljust(44, "."), verdict, timing),
+              flush=True)
+        for block in result.trouble:
+            print("      " + "\n      ".join(block), flush=True)
+        for note in result.notes:
+            print("      " + note, flush=True)
+
+    def unit(self, tree):
+        for name in programs(os.path.join(tree, "unit")):
+            self.run("unit/" + name[5:], tree,
+                     [os.path.join(tree, "unit", name)], "unit")
+
+    def fuzz(self, tree):
+        for name in programs(os.path.join(tree, "replay")):
+            corpus = os.path.join(HERE, "corpus", name[5:])
+            self.run("fuzz-replay/" + name[5:], tree,
+                     [os.path.join(tree, "replay", name), corpus], "fuzz")
+
+    def regress(self, tree):
+        first = tree == self.options.build[0]
+        for name in sorted(os.listdir(HERE)):
+            if not name.endswith(".sh") or name in ("test-exec.sh",
+                                                    "demo.sh"):
+                continue
+            if not first and runs_once(os.path.join(HERE, name)):
+                continue
+            self.run("regress/" + name[:-3], tree,
+                     ["/bin/sh", os.path.join(HERE, "test-exec.sh"),
+                      os.path.join(HERE, name)], "regress")
+
+    def peer(self, tree):
+        """The black-box suite: the areas that must pass so far."""
+        suite = find_peer()
+        for area, exceptions in peer_areas():
+            if not suite:
+                result = Result()
+                result.skip("peer suite not found (../shared/peer, CLOOP_PEER)")
+                self.report("peer/" + area, result, 0)
+                self.total.add(result)
+                continue
+            os.environ["CLOOP_BUILD"] = os.path.abspath(tree)
+            self.run("peer/" + area, tree,
+                     [os.path.join(suite, "run"), "-v", "--only",
+                      area + ".py"], "peer", exceptions)
+
+
+def programs(folder):
+    if not os.path.isdir(folder):
+        return []
+    return sorted(n for n in os.listdir(folder)
+                  if os.access(os.path.join(folder, n), os.X_OK))
+
+
+def runs_once(path):
+    """Whether a script says that it has nothing to do with the tree."""
+    with open(path, encoding="utf-8") as file:
+        return any(line.startswith("trees=one") for line in file)
+
+
+def find_peer():
+    for folder in (os.environ.get("CLOOP_PEER"),
+                   os.path.join(TOP, "..", "shared", "peer")):
+        if folder and os.path.exists(os.path.join(folder, "run")):
+            return os.path.abspath(folder)
+    return None
+
+
+def peer_areas():
+    """[(area, [(text of a point, reason)])] of regress/peer-areas."""
+    areas = {}
+    with open(os.path.join(HERE, "peer-areas"), encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            line = line.strip()
+            if not line or line.startswith("#"):
+                continue
+            area, _, rest = line.partition(":")
+            points = areas.setdefault(area, [])
+            if not rest:
+                continue
+            text, dash, reason = rest.strip().partition(" -- ")
+            if not dash:
+                sys.exit("peer-areas:%d: an exception needs ' -- reason'"
+                         % number)
+            points.append((text, reason))
+    return list(areas.items())
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("-b", "--build", action="append", default=[],
+                        metavar="TREE", help="build tree (many)")
+    parser.add_argument("-o", "--only", action="append", default=[],
+                        metavar="TEXT", help="names that contain TEXT")
+    parser.add_argument("-v", "--verbose", action="store_true")
+    parser.add_argument("kinds", nargs="*",
+                        choices=["unit", "fuzz", "regress", "peer", []])
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    options.build = options.build or ["build"]
+    options.only = [o for text in options.only for o in text.split()]
+    runner = Runner(options)
+    for tree in options.build:
+        print(paint("1", tree), flush=True)
+        for kind in options.kinds or ["unit", "fuzz", "regress", "peer"]:
+            # The suite's own clocks are too tight for the sanitizers.
+            if kind == "peer" and tree != options.build[0] \
+                    and not os.environ.get("CLOOP_PEER_ALL"):
+                continue
+            getattr(runner, kind)(tree)
+    total = runner.total
+    for reason, number in sorted(total.reasons.items()):
+        print("skipped %d: %s" % (number, reason))
+    print(paint("31;1" if total.failed else "32;1", total.line()))
+    return 1 if total.failed or not total.passed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "imsg.h"
+#include "limits.h"
 
 struct buf;
 struct ctlclient;
@@ -30,7 +31,7 @@ struct ctlclient;
 /* A refusal as 08 §9 prints it: {"error":{"code","message","remedy"}}. */
 struct ctl_error {
 	char code[64];		/* sentinel in snake case, usage, busy, ... */
-	char message[4096];
+	char message[MAX_ERROR_TEXT_LEN + 1024];
 	char remedy[1024];	/* "" when there is none */
 };
 

@@ -1,0 +1,115 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Inside of the workload table: for workloads.c, workload_shim.c and
+ * workload_adopt.c only.
+ */
+#ifndef CLOOP_WORKLOAD_INT_H
+#define CLOOP_WORKLOAD_INT_H
+
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <stdint.h>
+
+#include "../common/spool.h"
+#include "../sandbox/shim.h"
+#include "chan.h"
+#include "handledir.h"
+#include "workloads.h"
+
+struct event;
+
+/*
+ *	LAUNCHING	shim has the job	-> RUNNING, DEAD
+ *	ADOPTING	a dead agent's		-> RUNNING, ENDED
+ *	RUNNING		the command runs	-> ENDED, DEAD (refused)
+ *	ENDED		the end is owed		-> DEAD (delivered)
+ *	DEAD		freed at the end of the turn
+ */
+enum workload_state {
+	WL_LAUNCHING, WL_ADOPTING, WL_RUNNING, WL_ENDED, WL_DEAD
+};
+
+/* Repeated starts of one handle that wait for the same answer. */
+#define WORKLOAD_MAX_ASKS 8
+
+struct workload {
+	TAILQ_ENTRY(workload) entry;
+	struct workloads *ws;
+	enum workload_state state;
+	uint64_t slot;			/* random, never reused */
+	char handle_id[MAX_ID_LEN + 1];
+	struct handledir dir;
+	struct spool spool;		/* mapped: sent, acked, link_up */
+	int has_spool;
+	int wake_fd;			/* eventfd; the shim and the fetcher
+					 * hold copies */
+	struct chan chan;		/* to the shim */
+	pid_t shim_pid;
+	uint64_t shim_ticks;
+	struct event *timer;		/* what it means: the state */
+	int64_t adopt_until;		/* monotonic ms */
+	int is_recorded;		/* adopting: the exit record exists */
+	int64_t pid;			/* of the command */
+	uint64_t pid_ticks;
+	int64_t started_at;		/* wall ns */
+	struct shim_exit end;
+	int is_refused;			/* forget silently once it ended */
+	int nkills;			/* escalation steps taken */
+	int pending_sig;		/* came before the start was decided */
+	struct workload_ask asks[WORKLOAD_MAX_ASKS];
+	size_t nasks;
+};
+
+TAILQ_HEAD(workload_list, workload);
+
+struct workloads {
+	struct agentd *a;
+	struct workload_list list;
+	unsigned int n;
+	int base_fd;			/* StateDirectory/handles */
+	char *socket_dir;		/* RuntimeDirectory/shim */
+	struct event *reap;		/* frees DEAD ones */
+	void (*adopted)(struct agentd *);
+	int is_link_up;
+};
+
+/* workloads.c */
+struct workload *workload_new(struct workloads *ws, const char *handle_id,
+    uint64_t slot, enum workload_state state);
+void workload_enter_state(struct workload *w, enum workload_state state,
+    const char *why);
+/* Take it out: files, channel, memory (later). */
+void workload_forget(struct workload *w, const char *why);
+/* The command is over, or lost: tell the fetcher, or forget if refused. */
+void workload_end(struct workload *w, const struct shim_exit *end);
+void workload_set_timer(struct workload *w, int64_t ms);
+/* The path of its adoption socket; CL_TOOBIG for sockaddr_un. */
+int workload_format_socket(const struct workload *w, char *dst,
+    size_t dstlen);
+/* Make the eventfd. */
+int workload_make_wake(struct workload *w);
+/* Answer all who asked for this start. */
+void workload_answer_started(struct workload *w);
+void workload_announce(struct workload *w);
+
+/* workload_shim.c */
+int workload_shim_open(struct workload *w, int fd);
+int workload_shim_launch(struct workload *w, const struct shim_job *job,
+    int tree_fd);
+int workload_shim_signal(struct workload *w, int sig);
+/* A deadline of the launch or of an escalation has passed. */
+void workload_shim_on_timer(struct workload *w);
+/* TERM now, KILL after the grace time, then the shim itself. */
+void workload_shim_terminate(struct workload *w);
+/* Without a shim: by its record, else as lost. */
+void workload_shim_gone(struct workload *w);
+
+/* workload_adopt.c */
+void workload_adopt_on_timer(struct workload *w);
+/* One of the adopted ones is decided: tell `adopted` after the last. */
+void workload_adopt_check(struct workloads *ws);
+
+#endif

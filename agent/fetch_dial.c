@@ -7,12 +7,12 @@
  * and pin, the upgrade request, its answer.  The credential leaves only
  * after the hub has proved who it is.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

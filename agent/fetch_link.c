@@ -8,9 +8,9 @@
  * The owner's callbacks run from the loop only, and nothing is freed in
  * its own callback.
  */
+#include <bsd/stdlib.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
-#include <bsd/stdlib.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +140,8 @@ fl_enter_state(struct fl *l, enum fl_state state)
 		break;
 	case FL_OPEN:
 		ws_init(&l->ws, WS_CLIENT, MAX_FRAME_LEN);
-		l->queued = l->written = evbuffer_get_length(l->out);
+		l->queued = evbuffer_get_length(l->out);
+		l->written = 0;
 		l->ops->on_open(l->arg);
 		fl_wake(l);	/* frames may have come with the answer */
 		break;
@@ -269,12 +270,19 @@ static void
 fl_on_close_frame(struct fl *l, const struct ws_event *ev)
 {
 	char reason[WS_CONTROL_MAX + 1];
+	size_t i;
 
 	snprintf(reason, sizeof(reason), "%.*s", (int)ev->len,
 	    (const char *)ev->data);
-	fl_close(l, ev->code, ev->len > 0 ? reason : "");
+	fl_close(l, ev->code, reason);
+	/* It goes into a log line: nothing that could end it or the quotes. */
+	for (i = 0; reason[i] != '\0'; i++) {
+		if (reason[i] < 0x20 || reason[i] > 0x7e || reason[i] == '"')
+			reason[i] = '?';
+	}
 	snprintf(l->why, sizeof(l->why), "the hub closed the connection "
-	    "(code %u %s)", ev->code, log_q_reason(reason));
+	    "(code %u, %s)", ev->code, reason[0] != '\0' ? reason :
+	    "no reason");
 }
 
 static void
@@ -321,8 +329,8 @@ fl_parse(struct fl *l)
 	int r;
 
 	while (l->state == FL_OPEN && !l->paused) {
-		if (evbuffer_peek(l->in, -1, NULL, &vec, 1) < 1)
-			vec.iov_len = 0;
+		memset(&vec, 0, sizeof(vec));
+		evbuffer_peek(l->in, -1, NULL, &vec, 1);
 		r = ws_parse(&l->ws, vec.iov_base, vec.iov_len, &used, &ev);
 		if (used > 0) {
 			/* A welcome holds the credential: leave no copy. */

@@ -52,7 +52,6 @@ struct fl {
 	uint64_t written;	/* of them gone to the kernel */
 	int64_t progress_at;	/* last time `written` moved */
 	int paused;
-	int parsing;
 	/* at most one pong waits: the latest ping's (BC-28) */
 	int has_pong;
 	size_t pong_len;

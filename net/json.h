@@ -33,7 +33,7 @@ struct jx_token {
 	uint32_t len;		/* a string without its quotes */
 	uint32_t next;		/* index behind this value and all inside */
 	uint32_t n;		/* elements, or members (2 tokens each) */
-	uint8_t type;
+	uint8_t type;		/* enum jx_type */
 	uint8_t flags;
 };
 
@@ -51,6 +51,7 @@ struct jx {
 	struct jx_token *tokens;	/* tokens[0] is the top value */
 	size_t ntokens;
 	size_t cap;
+	size_t pos;			/* of the scan */
 	jx_unknown_fn *unknown;		/* or NULL: unknown is ignored */
 	char why[192];			/* of the last failure; printable */
 };
@@ -70,11 +71,11 @@ int jx_scan(struct jx *x, const void *text, size_t len);
 int jx_decode(struct jx *x, uint32_t at, const struct field_table *t,
     void *v);
 
-/* Set why from a format; returns r. */
+/* Set why from a format; returns r.  Values from outside: %.*s only. */
 int jx_fail(struct jx *x, int r, const char *fmt, ...)
     __attribute__((__format__(__printf__, 3, 4)));
 
-/* Typed reading of single tokens.  null is the zero value. */
+/* Typed reading of single tokens (json_value.c).  null is the zero value. */
 int jx_get_int(const struct jx *x, uint32_t at, int64_t *vp);
 int jx_get_uint(const struct jx *x, uint32_t at, uint64_t *vp);
 /* Unescaped, owned, NUL-terminated; *nreplacedp (or NULL): \ufffd escapes.
@@ -85,7 +86,7 @@ int jx_get_string(const struct jx *x, uint32_t at, size_t max, char **sp,
 int jx_is_key(const struct jx *x, uint32_t at, const char *key);
 /* The member of an object (key matched as Go does), or 0. */
 uint32_t jx_find_member(const struct jx *x, uint32_t at, const char *key);
-/* Compact copy of any value, valid UTF-8.  CL_TOOBIG, CL_NOMEM. */
+/* Compact copy of any value, valid UTF-8, owned.  CL_TOOBIG, CL_NOMEM. */
 int jx_get_raw(const struct jx *x, uint32_t at, size_t max, char **textp);
 
 /*

@@ -44,6 +44,12 @@ SELF = sandbox/self.o sandbox/self_profile.o sandbox/self_caps.o \
 	sandbox/landlock.o
 DAEMON_LIBS = $(LIB_EVENT) $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
 
+# The hub store and what stands on it.
+STORE = store/store.o store/store_row.o store/store_stmt.o \
+	store/store_schema.o store/store_agent.o store/store_exec.o \
+	store/store_handle.o store/store_audit.o store/token.o \
+	store/token_op.o store/keyfile.o common/canon.o
+
 OBJS_cloopd = priv/cloopd.o $(COMMON) $(SELF)
 LIBS_cloopd = $(DAEMON_LIBS) $(LIB_SQLITE) $(LIB_CRYPTO)
 
@@ -65,10 +71,17 @@ LIBS_agentd-fetch = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
 OBJS_cloop-shim = sandbox/cloop_shim.o $(COMMON) $(SELF)
 LIBS_cloop-shim = $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
 
-OBJS_cloop-keygen = store/cloop_keygen.o $(COMMON)
-LIBS_cloop-keygen = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
+OBJS_cloop-keygen = store/cloop_keygen.o store/keygen_make.o \
+	store/keygen_tls.o store/keygen_show.o store/keygen_probe.o \
+	store/keygen_sign.o store/keygen_pass.o store/keyfile.o \
+	common/signify.o common/pin.o $(COMMON)
+LIBS_cloop-keygen = $(LIB_CRYPTO) $(LIB_BSD)
 
-OBJS_cloop-enroll = store/cloop_enroll.o $(COMMON)
+OBJS_cloop-enroll = store/cloop_enroll.o store/enroll_mint.o \
+	store/enroll_list.o store/enroll_join.o store/enroll_out.o \
+	common/ctlclient.o common/ctlmsg.o common/field.o \
+	common/field_json.o common/jsonw.o common/bundle.o \
+	common/flatjson.o common/pin.o $(STORE) $(COMMON)
 LIBS_cloop-enroll = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
 
 OBJS_cloopctl = priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \

@@ -19,11 +19,11 @@
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 
-#include "b64.h"
-#include "err.h"
+#include "../common/b64.h"
+#include "../common/err.h"
 #include "keyfile.h"
-#include "limits.h"
-#include "util.h"
+#include "../common/limits.h"
+#include "../common/util.h"
 
 #define KEYFILE_COMMENT "untrusted comment: cloop "
 

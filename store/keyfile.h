@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "secret.h"
+#include "../common/secret.h"
 
 #define KEYFILE_MAX_LEN 65536	/* a certificate chain fits */
 #define KEYFILE_RAW_LEN 32	/* symmetric keys: 256 bits */

@@ -16,7 +16,7 @@
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 
-#include "err.h"
+#include "../common/err.h"
 #include "keyfile.h"
 #include "seal.h"
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "secret.h"
+#include "../common/secret.h"
 
 #define SEAL_KEY_LEN 32
 #define SEAL_OVERHEAD 29

@@ -24,7 +24,7 @@
 
 #include <bsd/string.h>
 
-#include "limits.h"
+#include "../common/limits.h"
 #include "store_int.h"
 
 #define STORE_DIR "hub"

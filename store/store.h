@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../common/field.h"
+
 struct store;
 
 /*
@@ -44,13 +46,8 @@ int store_commit_turn(struct store *s);
 void store_abort_turn(struct store *s);
 int store_is_dirty(const struct store *s);	/* commit would write */
 
-struct store_label {
-	char *key;
-	char *value;
-};
-
 struct store_labels {
-	struct store_label *v;	/* sorted by key */
+	struct field_pair *v;	/* sorted by key */
 	size_t n;
 };
 

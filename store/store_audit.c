@@ -20,9 +20,9 @@
 
 #include <bsd/string.h>
 
-#include "canon.h"
+#include "../common/canon.h"
 #include "store_int.h"
-#include "utf8.h"
+#include "../common/utf8.h"
 
 #define AUDIT_VALUE_MAX 1024	/* bytes of one value that are kept */
 #define AUDIT_HASH_LEN 32

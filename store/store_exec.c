@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limits.h"
-#include "msgcat.h"
+#include "../common/limits.h"
+#include "../common/msgcat.h"
 #include "store_int.h"
 
 void

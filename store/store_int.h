@@ -10,9 +10,9 @@
 
 #include <sqlite3.h>
 
-#include "err.h"
+#include "../common/err.h"
 #include "store.h"
-#include "util.h"
+#include "../common/util.h"
 
 /* PRAGMA application_id: "CLB" and 0, the hub store (07 names 1, 2, 3). */
 #define STORE_APPLICATION_ID 0x434c4200

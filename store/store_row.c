@@ -14,8 +14,8 @@
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 
-#include "canon.h"
-#include "limits.h"
+#include "../common/canon.h"
+#include "../common/limits.h"
 #include "store_int.h"
 
 static int
@@ -182,7 +182,7 @@ store_get_time(sqlite3_stmt *st, int col)
 int
 store_labels_add(struct store_labels *l, const char *key, const char *value)
 {
-	struct store_label *v;
+	struct field_pair *v;
 	char *k, *copy;
 	size_t i;
 

@@ -17,11 +17,11 @@
 
 #include <bsd/string.h>
 
-#include "err.h"
+#include "../common/err.h"
 #include "keyfile.h"
-#include "paths.h"
+#include "../common/paths.h"
 #include "token.h"
-#include "util.h"
+#include "../common/util.h"
 
 #define TOKEN_SPACE " \t\r\n\v\f"
 

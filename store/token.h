@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "limits.h"
-#include "secret.h"
+#include "../common/limits.h"
+#include "../common/secret.h"
 #include "store.h"
 
 #define TOKEN_ENROLL "clet1"

@@ -16,11 +16,11 @@
 
 #include <bsd/string.h>
 
-#include "err.h"
-#include "idgen.h"
+#include "../common/err.h"
+#include "../common/idgen.h"
 #include "token.h"
-#include "utf8.h"
-#include "util.h"
+#include "../common/utf8.h"
+#include "../common/util.h"
 
 #define TOKEN_SPACE " \t\r\n\v\f"
 #define NS_PER_S 1000000000LL

@@ -20,6 +20,7 @@
 #define LL_MAKE 0x08		/* create, link, rename */
 #define LL_REMOVE 0x10		/* remove files and directories */
 #define LL_DEVICE 0x20		/* ioctl on devices */
+#define LL_LIST 0x40		/* list directories only */
 #define LL_READONLY (LL_READ | LL_EXEC)
 #define LL_ALL (LL_READ | LL_EXEC | LL_WRITE | LL_MAKE | LL_REMOVE)
 

@@ -91,8 +91,12 @@ struct shim_exit {
 
 void shim_exit_put(struct buf *b, const struct shim_exit *x);
 int shim_exit_get(struct buf *b, struct shim_exit *x);
-/* The record file, written to a temporary name and renamed.  CL_SYSTEM. */
-int shim_exit_save(int dir_fd, const struct shim_exit *x);
+/*
+ * The record file: opened under a temporary name while the shim may still
+ * open files, filled and renamed when the workload is over.  CL_SYSTEM.
+ */
+int shim_exit_open(int dir_fd, int *fdp);
+int shim_exit_save(int dir_fd, int fd, const struct shim_exit *x);
 /* CL_NOTFOUND when the workload did not end (or its shim was killed),
  * CL_FORMAT, CL_SYSTEM. */
 int shim_exit_load(int dir_fd, struct shim_exit *x);

@@ -1,0 +1,182 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The workload's cgroup; runs in cloop-shim (and in the agent's probe).  All
+ * files are opened during set-up: afterwards only descriptors are used, so
+ * that it works under the shim's own confinement.
+ */
+#include "cgroup.h"
+
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <linux/magic.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../common/err.h"
+#include "../common/util.h"
+
+#define CGROUP_ROOT "/sys/fs/cgroup"
+
+/* /proc/self/cgroup is one line per v1 hierarchy: a few KiB at most. */
+static int
+cgroup_load_self(char *dst, size_t len)
+{
+	ssize_t n;
+	int fd;
+
+	if ((fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC)) == -1)
+		return CL_NOTFOUND;
+	n = read(fd, dst, len - 1);
+	close(fd);
+	if (n <= 0)
+		return CL_NOTFOUND;
+	dst[n] = '\0';
+	return CL_OK;
+}
+
+int
+cgroup_find_own(char dst[CGROUP_PATH_MAX], int *hybridp)
+{
+	char text[8192], *line, *end;
+	struct statfs fs;
+	int n;
+
+	*hybridp = 0;
+	if (cgroup_load_self(text, sizeof(text)) != CL_OK)
+		return CL_NOTFOUND;
+	if (strncmp(text, "0::", 3) == 0)
+		line = text;
+	else if ((line = strstr(text, "\n0::")) != NULL)
+		line++;
+	else
+		return CL_NOTFOUND;
+	line += 3;
+	if ((end = strchr(line, '\n')) != NULL)
+		*end = '\0';
+	if (strcmp(line, "/") == 0)
+		line = (char *)"";
+	if (statfs(CGROUP_ROOT, &fs) == -1)
+		return CL_NOTFOUND;
+	*hybridp = fs.f_type != CGROUP2_SUPER_MAGIC;
+	if (*hybridp && (statfs(CGROUP_ROOT "/unified", &fs) == -1 ||
+	    fs.f_type != CGROUP2_SUPER_MAGIC))
+		return CL_NOTFOUND;
+	n = snprintf(dst, CGROUP_PATH_MAX, "%s%s%s", CGROUP_ROOT,
+	    *hybridp ? "/unified" : "", line);
+	return n < 0 || n >= CGROUP_PATH_MAX ? CL_TOOBIG : CL_OK;
+}
+
+void
+cgroup_init(struct cgroup *c)
+{
+	memset(c, 0, sizeof(*c));
+	c->parent_fd = c->dir_fd = c->kill_fd = c->events_fd = -1;
+}
+
+int
+cgroup_is_open(const struct cgroup *c)
+{
+	return c->dir_fd != -1;
+}
+
+static void
+cgroup_limit_pids(struct cgroup *c, unsigned int max_pids)
+{
+	char text[16];
+	int fd, n;
+
+	/* Exists only when the parent delegates the controller. */
+	if ((fd = openat(c->dir_fd, "pids.max", O_WRONLY | O_CLOEXEC)) == -1)
+		return;
+	n = snprintf(text, sizeof(text), "%u", max_pids);
+	c->has_pids = write(fd, text, (size_t)n) == n;
+	close(fd);
+}
+
+int
+cgroup_open(struct cgroup *c, unsigned int max_pids)
+{
+	char path[CGROUP_PATH_MAX];
+	int hybrid, saved;
+
+	cgroup_init(c);
+	if (cgroup_find_own(path, &hybrid) != CL_OK)
+		return CL_UNSUPPORTED;
+	if ((c->parent_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) ==
+	    -1)
+		return CL_UNSUPPORTED;
+	(void)snprintf(c->name, sizeof(c->name), "cloop-w%ld-%lld",
+	    (long)getpid(), (long long)util_wall_ns());
+	if (mkdirat(c->parent_fd, c->name, 0755) == -1) {
+		close(c->parent_fd);
+		cgroup_init(c);
+		return CL_UNSUPPORTED;
+	}
+	c->dir_fd = openat(c->parent_fd, c->name,
+	    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (c->dir_fd != -1)
+		c->events_fd = openat(c->dir_fd, "cgroup.events",
+		    O_RDONLY | O_CLOEXEC);
+	if (c->events_fd == -1) {
+		saved = errno;
+		cgroup_close(c);
+		errno = saved;
+		return CL_SYSTEM;
+	}
+	c->kill_fd = openat(c->dir_fd, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+	cgroup_limit_pids(c, max_pids);
+	return CL_OK;
+}
+
+int
+cgroup_kill(struct cgroup *c)
+{
+	if (c->kill_fd == -1)
+		return CL_UNSUPPORTED;
+	/* ENODEV: somebody removed the group, so it was empty. */
+	if (pwrite(c->kill_fd, "1", 1, 0) == -1 && errno != ENODEV &&
+	    errno != ENOENT)
+		return CL_SYSTEM;
+	return CL_OK;
+}
+
+int
+cgroup_is_empty(struct cgroup *c)
+{
+	char text[256];
+	ssize_t n;
+
+	if (c->events_fd == -1)
+		return 1;
+	n = pread(c->events_fd, text, sizeof(text) - 1, 0);
+	if (n <= 0)
+		return n == -1 && (errno == ENODEV || errno == ENOENT);
+	text[n] = '\0';
+	return strstr(text, "populated 0") != NULL;
+}
+
+void
+cgroup_close(struct cgroup *c)
+{
+	if (c->kill_fd != -1)
+		close(c->kill_fd);
+	if (c->events_fd != -1)
+		close(c->events_fd);
+	if (c->dir_fd != -1)
+		close(c->dir_fd);
+	if (c->parent_fd != -1) {
+		/* EBUSY: a zombie is still counted; agentd's next start and
+		 * systemd at unit stop sweep what stays. */
+		if (c->name[0] != '\0')
+			(void)unlinkat(c->parent_fd, c->name, AT_REMOVEDIR);
+		close(c->parent_fd);
+	}
+	cgroup_init(c);
+}

@@ -1,0 +1,499 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The bytes of a connection in cloopd-net: TLS, WebSocket, what may be
+ * read, what waits to be written.  Everything read here is hostile until
+ * its codec has taken it apart.  Output is collected during a loop turn and
+ * written once at its end; a peer that does not read stops being read
+ * itself, and is closed when that does not help.
+ */
+#include "hub_session.h"
+
+#include <errno.h>
+#include <bsd/stdlib.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+
+#include "err.h"
+#include "hub.h"
+#include "limits.h"
+#include "log.h"
+#include "tlsio.h"
+
+#define HS_READ_LEN 65536
+#define HS_READS 4		/* of that size in one turn */
+#define HS_BATCH 128		/* messages handled in one turn */
+#define HS_OUT_HIGH 262144	/* unsent: stop reading from this peer */
+#define HS_PINGS_MAX 2000	/* between two looks of the watchdog */
+#define HS_COPY_MAX 4096	/* longer texts are handed over, not copied */
+
+static void
+hs_on_event(evutil_socket_t fd, short what, void *arg)
+{
+	struct hs *s = arg;
+
+	(void)fd;
+	(void)what;
+	if (s->state != HST_DEAD)
+		hs_pump(s);
+	hs_set_dirty(s);
+}
+
+int
+hs_open_io(struct hs *s, int fd)
+{
+	struct tlsio_ctx *ctx = s->tls ? s->hub->tls.ctx : NULL;
+
+	if (s->tls && ctx == NULL) {
+		close(fd);
+		return CL_STATE;
+	}
+	if (tlsio_new_server(ctx, fd, &s->io) != CL_OK)
+		return CL_NOMEM;
+	s->in = evbuffer_new();
+	s->out = evbuffer_new();
+	s->ev_in = event_new(s->hub->base, fd, EV_READ | EV_PERSIST,
+	    hs_on_event, s);
+	s->ev_out = event_new(s->hub->base, fd, EV_WRITE | EV_PERSIST,
+	    hs_on_event, s);
+	if (s->in == NULL || s->out == NULL || s->ev_in == NULL ||
+	    s->ev_out == NULL)
+		return CL_NOMEM;
+	hs_update_events(s);
+	return CL_OK;
+}
+
+void
+hs_close_io(struct hs *s)
+{
+	if (s->ev_in != NULL)
+		event_free(s->ev_in);
+	if (s->ev_out != NULL)
+		event_free(s->ev_out);
+	if (s->in != NULL)
+		evbuffer_free(s->in);
+	if (s->out != NULL)
+		evbuffer_free(s->out);
+	tlsio_free(s->io);
+	s->ev_in = s->ev_out = NULL;
+	s->in = s->out = NULL;
+	s->io = NULL;
+}
+
+int
+hs_has_output(const struct hs *s)
+{
+	return s->pong || (s->out != NULL && evbuffer_get_length(s->out) > 0);
+}
+
+/* May frames or a request be taken from this peer now? */
+static int
+hs_is_reading(const struct hs *s)
+{
+	switch (s->state) {
+	case HST_HEAD:
+		return 1;
+	case HST_HELLO:
+	case HST_LIVE:
+		return !s->paused &&
+		    evbuffer_get_length(s->out) < HS_OUT_HIGH;
+	default:
+		return 0;
+	}
+}
+
+void
+hs_update_events(struct hs *s)
+{
+	unsigned int wants, changed;
+
+	if (s->state == HST_LINGER)
+		wants = TLSIO_READ | (s->shut ? 0 : TLSIO_WRITE);
+	else
+		wants = tlsio_get_wants(s->io, hs_is_reading(s),
+		    hs_has_output(s));
+	changed = wants ^ s->ev_wants;
+	s->ev_wants = (uint8_t)wants;
+	if (changed & TLSIO_READ) {
+		if (wants & TLSIO_READ)
+			(void)event_add(s->ev_in, NULL);
+		else
+			(void)event_del(s->ev_in);
+	}
+	if (changed & TLSIO_WRITE) {
+		if (wants & TLSIO_WRITE)
+			(void)event_add(s->ev_out, NULL);
+		else
+			(void)event_del(s->ev_out);
+	}
+}
+
+/* The connection ended by itself. */
+static void
+hs_fail(struct hs *s, int r)
+{
+	const char *text = tlsio_get_error(s->io);
+
+	if (r == CL_EOF) {
+		hs_set_end(s, AGENT_OFFLINE, 0, "the connection was closed");
+		hs_run(s, HE_EOF);
+		return;
+	}
+	if (s->state == HST_TLS)
+		log_debug("tls-failed", "peer=%s reason=%s",
+		    hs_peer_text(s), log_q(text));
+	hs_set_end(s, AGENT_UNREACHABLE, 0, text);
+	hs_run(s, HE_FAIL);
+}
+
+/* We end it, with a WebSocket close frame. */
+static void
+hs_refuse(struct hs *s, uint16_t code, const char *reason)
+{
+	hub_add_penalty(s->hub, &s->peer, PEN_PROTOCOL);
+	hs_set_end(s, AGENT_UNREACHABLE, code, reason);
+	hs_run(s, HE_CLOSE);
+}
+
+/* At most one pong waits, the latest: a flood costs the peer, not us. */
+static void
+hs_on_ping(struct hs *s, const struct ws_event *ev)
+{
+	if (++s->npings > HS_PINGS_MAX) {
+		hs_refuse(s, WS_CODE_POLICY, "too many pings");
+		return;
+	}
+	if (s->pong_data == NULL &&
+	    (s->pong_data = malloc(WS_CONTROL_MAX)) == NULL)
+		return;
+	memcpy(s->pong_data, ev->data, ev->len);
+	s->pong_len = (uint8_t)ev->len;
+	s->pong = 1;
+	hs_set_dirty(s);
+}
+
+static void
+hs_on_ws_event(struct hs *s, const struct ws_event *ev)
+{
+	switch (ev->op) {
+	case WS_TEXT:
+		s->msg = ev->data;
+		s->msg_len = ev->len;
+		hs_run(s, HE_MESSAGE);
+		break;
+	case WS_PING:
+		hs_on_ping(s, ev);
+		break;
+	case WS_CLOSE:
+		s->peer_closed = 1;
+		hs_set_end(s, AGENT_OFFLINE, ev->code,
+		    "the device closed the connection");
+		hs_run(s, HE_CLOSED);
+		break;
+	case WS_BINARY:
+		hs_refuse(s, WS_CODE_UNSUPPORTED, "a binary message");
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+hs_on_ws_error(struct hs *s, int r)
+{
+	switch (r) {
+	case CL_TOOBIG:
+		hs_refuse(s, WS_CODE_TOO_BIG, "the message is too big");
+		break;
+	case CL_NOMEM:
+		hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_INTERNAL,
+		    "out of memory");
+		hs_run(s, HE_CLOSE);
+		break;
+	default:
+		hs_refuse(s, WS_CODE_PROTOCOL, "WebSocket protocol error");
+		break;
+	}
+}
+
+static void
+hs_process_ws(struct hs *s)
+{
+	struct evbuffer_iovec v;
+	struct ws_event ev;
+	size_t used;
+	int n, r;
+
+	for (n = 0; hs_is_reading(s); n++) {
+		if (n == HS_BATCH) {
+			s->more = 1;
+			return;
+		}
+		if (evbuffer_peek(s->in, -1, NULL, &v, 1) < 1) {
+			v.iov_base = NULL;
+			v.iov_len = 0;
+		}
+		r = ws_parse(&s->ws, v.iov_base, v.iov_len, &used, &ev);
+		evbuffer_drain(s->in, used);
+		if (r == CL_OK)
+			hs_on_ws_event(s, &ev);
+		else if (r != CL_INCOMPLETE) {
+			hs_on_ws_error(s, r);
+			return;
+		} else if (evbuffer_get_length(s->in) == 0)
+			return;
+	}
+}
+
+/* What has been read already. */
+static void
+hs_process(struct hs *s)
+{
+	if (s->state == HST_HEAD)
+		hs_run(s, hs_check_head(s));
+	if (s->held && !s->paused && s->state == HST_LIVE) {
+		/* The frame an ask was about: its message is still there. */
+		s->held = 0;
+		hs_run(s, HE_MESSAGE);
+	}
+	if (s->state == HST_HELLO || s->state == HST_LIVE)
+		hs_process_ws(s);
+}
+
+/* After our own end is shut: read and forget until theirs is. */
+static void
+hs_drop_input(struct hs *s)
+{
+	char drop[4096];
+	ssize_t n;
+	int i;
+
+	for (i = 0; i < 16; i++) {
+		n = read(tlsio_get_fd(s->io), drop, sizeof(drop));
+		if (n == -1 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			hs_run(s, n == 0 ? HE_EOF : HE_FAIL);
+			return;
+		}
+	}
+}
+
+void
+hs_pump(struct hs *s)
+{
+	int i, r;
+
+	s->more = 0;
+	if (s->state == HST_TLS) {
+		r = tlsio_handshake(s->io);
+		if (r == CL_INCOMPLETE)
+			return;
+		if (r != CL_OK) {
+			hs_fail(s, r);
+			return;
+		}
+		hs_run(s, HE_READY);
+	}
+	if (s->state == HST_LINGER) {
+		hs_drop_input(s);
+		return;
+	}
+	for (i = 0; i < HS_READS; i++) {
+		hs_process(s);
+		if (s->more || !hs_is_reading(s))
+			return;
+		r = tlsio_read(s->io, s->in, HS_READ_LEN);
+		if (r == CL_INCOMPLETE)
+			return;
+		if (r != CL_OK) {
+			hs_fail(s, r);
+			return;
+		}
+	}
+	s->more = 1;
+}
+
+/* A pong goes out only when nothing else waits. */
+static void
+hs_put_pong(struct hs *s)
+{
+	if (!s->pong || evbuffer_get_length(s->out) > 0)
+		return;
+	s->pong = 0;
+	if (!hs_is_end(s->state))
+		hs_put_control(s, WS_PONG, s->pong_data, s->pong_len);
+}
+
+void
+hs_flush(struct hs *s)
+{
+	size_t left;
+	int r;
+
+	/* The end was decided where the machine could not be run. */
+	if (s->end_status != 0 && !hs_is_end(s->state))
+		hs_run(s, HE_FAIL);
+	if (s->state == HST_LINGER && !s->shut)
+		s->shut = tlsio_close(s->io) != CL_INCOMPLETE;
+	if (s->state == HST_DEAD || s->state == HST_LINGER ||
+	    s->state == HST_TLS)
+		return;
+	hs_put_pong(s);
+	if (evbuffer_get_length(s->out) > 0) {
+		r = tlsio_write(s->io, s->out);
+		if (r != CL_OK && r != CL_INCOMPLETE) {
+			hs_fail(s, r);
+			return;
+		}
+	}
+	left = evbuffer_get_length(s->out);
+	if (left == 0)
+		s->mark = 0;
+	else if (s->queued - left >= s->mark) {
+		s->mark = s->queued;
+		s->mark_at = s->hub->now;
+	}
+	if (left == 0 && (s->state == HST_REPLY || s->state == HST_WELCOME ||
+	    s->state == HST_CLOSING))
+		hs_run(s, HE_SENT);
+	if ((s->state == HST_HELLO || s->state == HST_LIVE) &&
+	    hs_is_reading(s) && (evbuffer_get_length(s->in) > 0 ||
+	    tlsio_has_pending(s->io)))
+		s->more = 1;
+}
+
+int
+hs_is_stalled(const struct hs *s, int64_t now)
+{
+	return s->mark != 0 && now - s->mark_at > WRITE_TIMEOUT_MS;
+}
+
+/* After bytes were added to `out`. */
+static int
+hs_check_queue(struct hs *s, size_t len)
+{
+	s->queued += len;
+	if (s->mark == 0) {
+		s->mark = s->queued;
+		s->mark_at = s->hub->now;
+	}
+	hs_set_dirty(s);
+	if (evbuffer_get_length(s->out) > MAX_SESSION_OUT_LEN) {
+		hs_set_end(s, AGENT_UNREACHABLE, 0,
+		    "it does not read what is sent");
+		return CL_LIMIT;
+	}
+	return CL_OK;
+}
+
+int
+hs_put_bytes(struct hs *s, const void *data, size_t len)
+{
+	if (evbuffer_add(s->out, data, len) == -1) {
+		hs_set_end(s, AGENT_UNREACHABLE, 0, "out of memory");
+		return CL_NOMEM;
+	}
+	return hs_check_queue(s, len);
+}
+
+void
+hs_put_control(struct hs *s, enum ws_op op, const void *data, size_t len)
+{
+	uint8_t frame[WS_HEAD_MAX + WS_CONTROL_MAX];
+	size_t n;
+
+	n = ws_format_frame(frame, sizeof(frame), op, data, len, NULL);
+	if (n > 0)
+		(void)hs_put_bytes(s, frame, n);
+}
+
+static void
+hs_wipe_frame(const void *data, size_t len, void *arg)
+{
+	(void)arg;
+	freezero((void *)(uintptr_t)data, len);
+}
+
+/* The text of hub->jw as one message; long ones, and those with a secret,
+ * in memory of their own that is wiped when it has left. */
+static int
+hs_put_text(struct hs *s, int secret)
+{
+	struct jsonw *w = &s->hub->jw;
+	uint8_t head[WS_HEAD_MAX], *copy;
+	size_t n = ws_format_head(head, WS_TEXT, w->len, NULL);
+
+	if (w->len <= HS_COPY_MAX && !secret) {
+		if (evbuffer_add(s->out, head, n) == -1 ||
+		    evbuffer_add(s->out, w->data, w->len) == -1)
+			goto nomem;
+		return hs_check_queue(s, n + w->len);
+	}
+	if ((copy = malloc(n + w->len)) == NULL)
+		goto nomem;
+	memcpy(copy, head, n);
+	memcpy(copy + n, w->data, w->len);
+	n += w->len;
+	jsonw_clear(w);
+	jsonw_init(w, MAX_FRAME_LEN, 0);
+	if (evbuffer_add_reference(s->out, copy, n, hs_wipe_frame, NULL) ==
+	    -1) {
+		freezero(copy, n);
+		goto nomem;
+	}
+	return hs_check_queue(s, n);
+nomem:
+	hs_set_end(s, AGENT_UNREACHABLE, 0, "out of memory");
+	return CL_NOMEM;
+}
+
+int
+hs_put_frame(struct hs *s, enum frame_type type, int v, const char *id,
+    const char *handle, const void *payload)
+{
+	struct jsonw *w = &s->hub->jw;
+	int r, secret = type == FRAME_START || type == FRAME_WELCOME;
+
+	if (hs_is_end(s->state))
+		return CL_STATE;
+	if ((r = frame_encode(w, type, v, id, handle, payload)) != CL_OK) {
+		if (secret) {
+			jsonw_clear(w);
+			jsonw_init(w, MAX_FRAME_LEN, 0);
+		}
+		return r;
+	}
+	log_debug("frame-out", "session=%llu type=%s id=%s handle=%s len=%zu",
+	    (unsigned long long)s->session, frame_name(type), log_q(id),
+	    log_q(handle), w->len);
+	return hs_put_text(s, secret);
+}
+
+int
+hs_put_error(struct hs *s, const char *id, const char *code, const char *fmt,
+    ...)
+{
+	struct frame_error e;
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	e.code = (char *)(uintptr_t)code;
+	e.message = text;
+	if (log_ratelimit(&s->hub->rl_frame, 20, 10, NULL))
+		log_info("frame-refused", "session=%llu agent=%s code=%s "
+		    "reason=%s", (unsigned long long)s->session,
+		    log_q(s->agent_id), code, log_q(text));
+	/* Error frames say version 1 at any time (01 §3.1). */
+	return hs_put_frame(s, FRAME_ERROR, PROTO_MIN, id, NULL, &e);
+}

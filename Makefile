@@ -39,6 +39,10 @@ COMMON = common/err.o common/log.o common/xmem.o common/secret.o \
 	common/buf.o common/imsg.o common/msgcat.o common/conf.o \
 	common/conf_value.o common/util.o common/util_time.o common/idgen.o \
 	common/b64.o common/utf8.o
+# Typed structs: field tables, specs, capabilities.
+SPEC = common/field.o common/field_json.o common/jsonw.o common/rule.o \
+	common/rule_net.o common/spec.o common/spec_check.o common/spec_work.o \
+	common/caps.o
 # Confinement of the calling process.
 SELF = sandbox/self.o sandbox/self_profile.o sandbox/self_caps.o \
 	sandbox/landlock.o
@@ -86,9 +90,8 @@ LIBS_cloop-enroll = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
 
 OBJS_cloopctl = priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \
 	priv/cloopctl_logview.o priv/cloopctl_follow.o priv/cloopctl_run.o \
-	priv/cloopctl_admin.o common/ctlclient.o common/ctlmsg.o common/field.o \
-	common/field_json.o common/jsonw.o common/spec.o common/caps.o \
-	common/logindex.o common/rule.o common/rule_net.o $(COMMON)
+	priv/cloopctl_admin.o common/ctlclient.o common/ctlmsg.o \
+	common/logindex.o $(SPEC) $(COMMON)
 LIBS_cloopctl = $(LIB_BSD)
 
 # Where each program goes.

@@ -280,8 +280,8 @@ struct frame_attach_opened {
 	int tty;
 };
 
-struct frame_channel_data {		/* attach_data and device_data */
-	char *id;			/* session_id, channel_id */
+struct frame_attach_data {
+	char *session_id;
 	uint8_t *data;
 	size_t data_len;
 };
@@ -315,6 +315,12 @@ struct frame_device_opened {
 	char *local_bus_id;
 	char *node;
 	char *tap;
+};
+
+struct frame_device_data {		/* 01 U5 */
+	char *channel_id;
+	uint8_t *data;
+	size_t data_len;
 };
 
 struct frame_device_close {

@@ -78,8 +78,9 @@ jx_decode_text(struct jx *x, uint32_t at, const struct field *f,
 
 /* Prose from a peer: what a terminal could trip over goes, the rest stays. */
 static void
-jx_clean_prose(char *s, size_t len, size_t max)
+jx_clean_prose(char **sp, size_t len, size_t max)
 {
+	char *s = *sp, *exact;
 	size_t i, n;
 
 	for (i = 0; i < len; i++) {
@@ -93,6 +94,8 @@ jx_clean_prose(char *s, size_t len, size_t max)
 	n = utf8_cut(s, n);
 	memset(s + n, 0, len - n);
 	memcpy(s + n, JX_CUT_MARK, strlen(JX_CUT_MARK));
+	if ((exact = realloc(s, max + 1)) != NULL)
+		*sp = exact;
 }
 
 /* A C string; "" becomes NULL when nullable. */
@@ -107,7 +110,7 @@ jx_decode_cstr(struct jx *x, uint32_t at, const struct field *f, int nullable,
 	if (r != CL_OK)
 		return jx_refuse(x, r, "not a string");
 	if (prose && *sp != NULL)
-		jx_clean_prose(*sp, len, f->max);
+		jx_clean_prose(sp, len, f->max);
 	/* A C string would end here, and mean something else. */
 	if (*sp != NULL && !prose && strlen(*sp) != len) {
 		freezero(*sp, len);

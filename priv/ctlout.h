@@ -1,0 +1,44 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Rows to operators.  `id` is client << 32 | request; an answer ends with
+ * exactly one of done and err.
+ */
+#ifndef PRIV_CTLOUT_H
+#define PRIV_CTLOUT_H
+
+#include <stdint.h>
+
+struct agent;
+struct field_table;
+struct handle;
+struct monitor;
+struct refusal;
+struct store_handle;
+
+/* A row from its struct and table; takes fd (-1: none). */
+void ctlout_send_row(struct monitor *mon, uint64_t id, uint32_t type,
+    const struct field_table *t, const void *row, int fd);
+void ctlout_send_done(struct monitor *mon, uint64_t id);
+void ctlout_send_err(struct monitor *mon, uint64_t id,
+    const struct refusal *r);
+/* A refusal in one call. */
+void ctlout_refuse(struct monitor *mon, uint64_t id, const char *code,
+    const char *fmt, ...) __attribute__((__format__(__printf__, 4, 5)));
+
+void ctlout_send_handle(struct monitor *mon, uint64_t id,
+    const struct handle *h);
+/* A closed one that only the store knows. */
+void ctlout_send_stored(struct monitor *mon, uint64_t id,
+    const struct store_handle *row);
+void ctlout_send_agent(struct monitor *mon, uint64_t id,
+    const struct agent *a);
+/* event: "dispatched", "started". */
+void ctlout_send_event(struct monitor *mon, uint64_t id, const char *event,
+    const struct handle *h);
+/* ROW_LOG and ROW_INDEX with fresh descriptors; CL_SYSTEM. */
+int ctlout_send_files(struct monitor *mon, uint64_t id,
+    const char *handle_id);
+
+#endif

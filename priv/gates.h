@@ -1,0 +1,35 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The dispatch gates of 05 §9, in its order: pure judgement of a spec
+ * against what is known of one agent.  Nothing is leased, minted or stored
+ * before all of them said yes.
+ */
+#ifndef PRIV_GATES_H
+#define PRIV_GATES_H
+
+#include <stddef.h>
+
+struct caps;
+struct refusal;
+struct spec;
+
+struct gate_input {
+	const struct spec *spec;
+	const char *agent;		/* its name, for the texts */
+	unsigned int protocol;		/* of its session; 0: none */
+	unsigned int hub_protocol;	/* PROTO_MAX */
+	const struct caps *caps;	/* what it said at hello */
+};
+
+/* 0: go.  Otherwise r is filled in. */
+int gates_check(const struct gate_input *in, struct refusal *r);
+
+/* Runtime names of 05 §7. */
+int gates_is_kata(const char *runtime);
+
+/* For tests: the names of the gates in their order. */
+const char *const *gates_get_names(size_t *np);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The files of a handle (00 §5): STATE/hub/handles/<hex of the id>/log and
+ * log.idx.  Opened here, written by cloopd-net, read by the operator's
+ * tools, each through a descriptor of its own.
+ */
+#ifndef PRIV_HFILES_H
+#define PRIV_HFILES_H
+
+#include <stdint.h>
+
+enum hfiles_which { HFILES_LOG, HFILES_INDEX };
+
+/* Directory and two empty files, 0700 and 0600.  CL_SYSTEM, CL_EXISTS. */
+int hfiles_make(const char *state_dir, const char *handle_id);
+/* writable: O_RDWR|O_APPEND for cloopd-net; else O_RDONLY.  CL_SYSTEM. */
+int hfiles_open(const char *state_dir, const char *handle_id,
+    enum hfiles_which which, int writable, int *fdp);
+/*
+ * What the files say (05 §15; the files are the truth).  repair: cut off
+ * what a crash left half-written; only while nobody writes.  CL_SYSTEM,
+ * CL_FORMAT.
+ */
+struct logindex_state;
+int hfiles_load(const char *state_dir, const char *handle_id, int repair,
+    struct logindex_state *st);
+/* Kept bytes; 0 when the file cannot be read. */
+uint64_t hfiles_get_log_len(const char *state_dir, const char *handle_id);
+/* Remove all of it; a missing directory is fine. */
+int hfiles_del(const char *state_dir, const char *handle_id);
+/*
+ * Call fn for each directory whose name is the hex of an id; when it says 0
+ * the directory is removed (a crash between files and row left it).
+ */
+typedef int hfiles_fn(const char *handle_id, void *arg);
+int hfiles_sweep(const char *state_dir, hfiles_fn *fn, void *arg);
+
+#endif

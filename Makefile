@@ -43,6 +43,10 @@ COMMON = common/err.o common/log.o common/xmem.o common/secret.o \
 SPEC = common/field.o common/field_json.o common/jsonw.o common/rule.o \
 	common/rule_net.o common/spec.o common/spec_check.o common/spec_work.o \
 	common/caps.o
+# JSON and frames: unprivileged network programs only (needs LIB_JSONC).
+FRAME = net/json.o net/json_value.o net/json_decode.o net/frame.o \
+	net/frame_session.o net/frame_work.o net/frame_result.o \
+	net/frame_lease.o net/frame_fleet.o net/frame_channel.o $(SPEC)
 # Confinement of the calling process.
 SELF = sandbox/self.o sandbox/self_profile.o sandbox/self_caps.o \
 	sandbox/landlock.o

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "err.h"
+#include "../common/err.h"
+#include "../common/jsonw.h"
+#include "../common/msgcat.h"
+#include "../common/rule.h"
 #include "frame_int.h"
-#include "jsonw.h"
-#include "msgcat.h"
-#include "rule.h"
 
 static const struct frame_row frame_rows[FRAME_NTYPES] = {
 #define X(name, wire, dir, since, handle, payload)                             \

@@ -16,9 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "limits.h"
-#include "json.h"
+#include "../common/limits.h"
 #include "frame_types.h"
+#include "json.h"
 
 struct jsonw;
 

@@ -7,10 +7,10 @@
  */
 #include <string.h>
 
-#include "err.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/rule.h"
 #include "frame_int.h"
-#include "limits.h"
-#include "rule.h"
 
 #define O FIELD_OMIT
 #define PROSE (FIELD_OMIT | FIELD_PROSE)

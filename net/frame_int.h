@@ -9,7 +9,7 @@
 #ifndef CLOOP_FRAME_INT_H
 #define CLOOP_FRAME_INT_H
 
-#include "field.h"
+#include "../common/field.h"
 #include "frame.h"
 
 #define FRAME_WORD_MAX 256	/* names, enumerations, ids of others */

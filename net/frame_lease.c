@@ -6,10 +6,10 @@
  * secret_refresh, secret_refreshed (01 §7.6, §7.7).  Runs where frame.c
  * runs.
  */
-#include "err.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/rule.h"
 #include "frame_int.h"
-#include "limits.h"
-#include "rule.h"
 
 #define O FIELD_OMIT
 #define PROSE (FIELD_OMIT | FIELD_PROSE)

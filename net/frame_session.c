@@ -6,10 +6,10 @@
  * inventory (01 §5, §7.1, §7.8, §7.9, §4.3).  Pure tables; runs where
  * frame.c runs.
  */
-#include "caps.h"
-#include "err.h"
+#include "../common/caps.h"
+#include "../common/err.h"
+#include "../common/limits.h"
 #include "frame_int.h"
-#include "limits.h"
 
 #define O FIELD_OMIT
 #define PROSE (FIELD_OMIT | FIELD_PROSE)

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "caps.h"
-#include "field.h"
-#include "spec.h"
+#include "../common/caps.h"
+#include "../common/field.h"
+#include "../common/spec.h"
 
 struct frame_empty {
 	int unused;

@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "err.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/utf8.h"
 #include "json_int.h"
-#include "limits.h"
-#include "utf8.h"
 
 #define JX_FEW_MEMBERS 16	/* compared pair by pair up to here */
 

@@ -16,12 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "b64.h"
-#include "err.h"
-#include "field.h"
-#include "secret.h"
-#include "utf8.h"
-#include "util.h"
+#include "../common/b64.h"
+#include "../common/err.h"
+#include "../common/field.h"
+#include "../common/secret.h"
+#include "../common/utf8.h"
+#include "../common/util.h"
 
 #define AT(type, v, off) (*(type *)(void *)((char *)(v) + (off)))
 #define JX_TIME_MAX 64		/* longest RFC 3339 text worth parsing */

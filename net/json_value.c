@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "err.h"
+#include "../common/err.h"
+#include "../common/utf8.h"
 #include "json_int.h"
-#include "utf8.h"
 
 #define RUNE_BAD 0xfffd
 

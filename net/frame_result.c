@@ -77,7 +77,7 @@ static const struct field frame_branch_chunk_table_rows[] = {
 	F_INT(struct frame_branch_chunk, offset, "offset", 0, 0, INT64_MAX),
 	F_BYTES(struct frame_branch_chunk, data, "data", 0,
 	    MAX_BRANCH_CHUNK_LEN),
-	F_INT(struct frame_branch_chunk, total, "total", 0, 1,
+	F_INT(struct frame_branch_chunk, total, "total", 0, 0,
 	    MAX_BUNDLE_LEN),
 };
 F_TABLE(frame_branch_chunk_table, struct frame_branch_chunk);
@@ -107,9 +107,8 @@ frame_check_branch_chunk(struct jx *x, void *payload)
 {
 	const struct frame_branch_chunk *p = payload;
 
-	/* A missing total passed the table as the zero value. */
 	if (p->total < 1)
-		return jx_fail(x, CL_FORMAT, "total: missing");
+		return jx_fail(x, CL_FORMAT, "total: 0");
 	return frame_check_chunk(x, p->offset, p->data_len, p->total);
 }
 

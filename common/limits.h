@@ -46,6 +46,13 @@
 #define MAX_URL_LEN 2048
 #define MAX_PINS 8			/* a rotation needs two */
 
+/* --- canonical JSON (07 §2.1) --- */
+#define MAX_CANON_LEN 1048576		/* the longest list of 07 fits */
+#define MAX_CANON_DEPTH 16		/* C12 */
+#define MAX_CANON_VALUES 65536		/* of a document: a few MiB */
+#define MAX_CANON_MEMBERS 256		/* of an object: the search for a
+					 * duplicate stays cheap */
+
 /* --- spec (03 §3, §18) --- */
 #define MAX_ARGV 4096			/* elements; 1 MiB frame bounds bytes */
 #define MAX_ENV 4096

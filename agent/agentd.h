@@ -50,11 +50,14 @@ struct agentd {
 	gid_t work_gid;
 	char *work_home;		/* of the workload's user, or NULL */
 	unsigned int max_concurrent;
+	int has_kvm;			/* caps_detect.c: last answer, */
+	int64_t kvm_at;			/* and when (monotonic ms) */
 	/* What runs. */
 	struct event_base *base;
 	struct fetchctl *fetch;
 	struct workloads *workloads;
 	int stopping;
+	int is_killing;			/* workloads end with us */
 	int exit_status;
 };
 

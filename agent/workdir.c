@@ -285,19 +285,16 @@ workdir_walk(struct walk *w)
 	return r;
 }
 
-int
-workdir_open(const struct workdir_root *root, const char *work_dir,
-    struct workdir *wd)
+/* The path below the root as written (rules 1 and 2), into clean[]. */
+static int
+workdir_clean_below(const struct workdir_root *root, const char *work_dir,
+    char clean[MAX_PATH_LEN + 1], const char **belowp)
 {
-	struct walk w;
-	char path[2 * MAX_PATH_LEN + 2], clean[MAX_PATH_LEN + 1];
-	const char *below;
-	int r, n;
+	char path[2 * MAX_PATH_LEN + 2];
+	int n, r;
 
-	memset(wd, 0, sizeof(*wd));
-	wd->fd = -1;
-	memset(&w, 0, sizeof(w));
-	w.root = root;
+	if (work_dir == NULL)
+		work_dir = "";
 	n = snprintf(path, sizeof(path), "%s%s%s",
 	    *work_dir == '/' ? "" : root->path, *work_dir == '/' ? "" : "/",
 	    work_dir);
@@ -305,8 +302,39 @@ workdir_open(const struct workdir_root *root, const char *work_dir,
 		return CL_TOOBIG;
 	if ((r = workdir_clean_path(path, clean)) != 0)
 		return r;
-	if ((below = workdir_find_below(root, clean)) == NULL)
-		return CL_DENIED;
+	*belowp = workdir_find_below(root, clean);
+	return *belowp == NULL ? CL_DENIED : CL_OK;
+}
+
+int
+workdir_check(const struct workdir_root *root, const char *work_dir)
+{
+	char clean[MAX_PATH_LEN + 1];
+	const char *below;
+	int r;
+
+	if ((r = workdir_clean_below(root, work_dir, clean, &below)) != 0)
+		return r;
+	below += *below == '/';
+	return strncmp(below, WORKDIR_RESERVED,
+	    strlen(WORKDIR_RESERVED)) == 0 ? CL_DENIED : CL_OK;
+}
+
+int
+workdir_open(const struct workdir_root *root, const char *work_dir,
+    struct workdir *wd)
+{
+	struct walk w;
+	char clean[MAX_PATH_LEN + 1];
+	const char *below;
+	int r, n;
+
+	memset(wd, 0, sizeof(*wd));
+	wd->fd = -1;
+	memset(&w, 0, sizeof(w));
+	w.root = root;
+	if ((r = workdir_clean_below(root, work_dir, clean, &below)) != 0)
+		return r;
 	strlcpy(w.pending, below, sizeof(w.pending));
 	if ((w.fd = workdir_open_again(root->fd)) == -1)
 		return CL_SYSTEM;

@@ -45,6 +45,11 @@ struct workdir {
 int workdir_open(const struct workdir_root *root, const char *work_dir,
     struct workdir *wd);
 void workdir_close(struct workdir *wd);
+/*
+ * The part of that which needs no file system: CL_DENIED when the path as
+ * written leaves the root or names something reserved, CL_TOOBIG.
+ */
+int workdir_check(const struct workdir_root *root, const char *work_dir);
 
 /*
  * The private HOME of a workload (04 §14.3): `.<basename>.home` beside its

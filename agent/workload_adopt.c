@@ -30,8 +30,6 @@
 #include "agentd.h"
 #include "workload_int.h"
 
-#define ADOPT_RETRY_MS 50	/* a shim makes its socket once it notices that
-				 * we are gone */
 #define ADOPT_TIMEOUT_MS 10000
 
 static int
@@ -107,7 +105,7 @@ workload_adopt_on_timer(struct workload *w)
 	alive = procid_is_alive(w->shim_pid, w->shim_ticks);
 	if (alive && util_now_ms() < w->adopt_until) {
 		if (workload_adopt_connect(w, &fd) != 0) {
-			workload_set_timer(w, ADOPT_RETRY_MS);
+			workload_set_timer(w, WORKLOAD_RETRY_MS);
 			return;
 		}
 		if (workload_shim_open(w, fd) == 0 &&
@@ -117,8 +115,9 @@ workload_adopt_on_timer(struct workload *w)
 		}
 		chan_close(&w->chan);
 	}
-	if (alive && !w->is_recorded) {
-		/* A workload that nobody can reach must not run unseen. */
+	if (alive) {
+		/* A workload that nobody can reach must not run unseen; one
+		 * that is over has its record, and needs no shim. */
 		log_error("workload-adopt", "handle=%s reason=\"its shim does "
 		    "not answer\"", log_q(w->handle_id));
 		(void)kill(w->shim_pid, SIGKILL);
@@ -147,7 +146,6 @@ workload_adopt_dir(struct workloads *ws, const char *name)
 	char boot[PROCID_BOOT_LEN + 1];
 	struct handledir d;
 	struct handle_meta m;
-	struct shim_exit end;
 	struct workload *w;
 
 	if (handledir_open(ws->base_fd, name, &d) != 0)
@@ -163,7 +161,6 @@ workload_adopt_dir(struct workloads *ws, const char *name)
 	w->shim_pid = (pid_t)m.shim_pid;
 	w->shim_ticks = m.shim_ticks;
 	w->started_at = m.created_at;
-	w->is_recorded = shim_exit_load(d.fd, &end) == 0;
 	w->adopt_until = util_now_ms() + ADOPT_TIMEOUT_MS;
 	if (workload_adopt_open_files(w) != 0) {
 		log_error("workload-adopt", "handle=%s reason=\"its spool "

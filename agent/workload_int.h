@@ -32,6 +32,9 @@ enum workload_state {
 	WL_LAUNCHING, WL_ADOPTING, WL_RUNNING, WL_ENDED, WL_DEAD
 };
 
+/* A shim makes its adoption socket once it notices that we are gone. */
+#define WORKLOAD_RETRY_MS 50
+
 /* Repeated starts of one handle that wait for the same answer. */
 #define WORKLOAD_MAX_ASKS 8
 
@@ -51,7 +54,6 @@ struct workload {
 	uint64_t shim_ticks;
 	struct event *timer;		/* what it means: the state */
 	int64_t adopt_until;		/* monotonic ms */
-	int is_recorded;		/* adopting: the exit record exists */
 	int64_t pid;			/* of the command */
 	uint64_t pid_ticks;
 	int64_t started_at;		/* wall ns */

@@ -143,7 +143,7 @@ workload_shim_on_end(void *arg, const char *why)
 			(void)kill(w->shim_pid, SIGKILL);
 	}
 	if (w->state == WL_ADOPTING)
-		workload_adopt_on_timer(w);
+		workload_set_timer(w, WORKLOAD_RETRY_MS);
 	else if (w->state == WL_LAUNCHING)
 		workload_shim_refuse(w, "the workload's supervisor ended "
 		    "before the start was decided");

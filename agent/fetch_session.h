@@ -1,0 +1,164 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The session role of agentd-fetch: what fetch_*.c share.  One process, one
+ * link, one monitor; a single `struct fs`.  Prefixes: fs_ (state machine,
+ * fetch_session.c; frames out, fetch_send.c), ff_ (frames in), fa_ (asks),
+ * fm_ (the monitor's messages).
+ */
+#ifndef CLOOP_FETCH_SESSION_H
+#define CLOOP_FETCH_SESSION_H
+
+#include <sys/queue.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../common/caps.h"
+#include "../common/jsonw.h"
+#include "../common/limits.h"
+#include "../net/frame.h"
+#include "../net/json.h"
+#include "chan.h"
+#include "fetch_conf.h"
+#include "fetch_link.h"
+#include "fetch_work.h"
+
+#define FS_STATES(X)                                                           \
+	X(WAIT) X(CAPS) X(RESOLVE) X(DIAL) X(HELLO) X(SAVE) X(UP) X(CLOSING)   \
+	X(OVER)
+#define FS_EVENTS(X)                                                           \
+	X(DUE) X(CAPS) X(ADDRS) X(OPEN) X(WELCOME) X(FRESH) X(SAVED)           \
+	X(FAILED) X(ENDED) X(TIMEOUT) X(STOP)
+
+enum fs_state {
+#define X(name) FS_##name,
+	FS_STATES(X)
+#undef X
+	FS_NSTATES
+};
+enum fs_event {
+#define X(name) FE_##name,
+	FS_EVENTS(X)
+#undef X
+	FS_NEVENTS
+};
+
+/* A question to the monitor.  Its answer may find nobody. */
+struct fa {
+	TAILQ_ENTRY(fa) entry;
+	uint64_t id;
+	uint32_t type;		/* MSG_* of the question */
+	int64_t deadline_at;
+	uint64_t session;	/* of the frame it is for; 0: none */
+	char corr[MAX_ID_LEN + 1];	/* id of that frame */
+	char handle[MAX_ID_LEN + 1];
+};
+TAILQ_HEAD(fa_list, fa);
+
+#define FS_WHY_MAX 512
+#define FS_QUEUE_MAX 16		/* events of one turn */
+
+struct fs {
+	struct event_base *base;
+	struct event *turn;	/* activated by hand */
+	struct event *timer;	/* the next of all deadlines */
+	struct chan chan;	/* to the monitor */
+	struct fetch_conf conf;
+	struct tlsio_ctx *ctx;
+	struct fl *link;
+	/* the state machine */
+	enum fs_state state;
+	int64_t state_deadline_at;	/* 0: none */
+	enum fs_event queue[FS_QUEUE_MAX];
+	size_t nqueue;
+	unsigned int nfailures;	/* since the last welcome: the ladder */
+	int stopping;		/* FETCH_STOP came */
+	int fatal;		/* FATAL_*: never dial again */
+	char why[FS_WHY_MAX];	/* of the end of this attempt */
+	/* the session */
+	uint64_t session;	/* counts links that were opened */
+	int negotiated;
+	struct caps caps;	/* of the hello to come */
+	struct fl_addr addrs[MAX_RESOLVED];
+	size_t naddrs;
+	struct frame_welcome welcome;	/* between HELLO and UP */
+	int has_welcome;
+	uint64_t beat_seq;
+	int64_t beat_ms, beat_at;
+	int64_t heard_at;	/* last frame of the hub */
+	uint64_t logged_types;	/* bit a type: said once a session */
+	int logged_unknown, logged_skew;
+	/* tables */
+	struct fw_list works, dirty, waiting;
+	size_t nworks;
+	struct fa_list asks;
+	size_t nasks;
+	uint64_t next_ask;
+	/* codecs */
+	struct jx jx;
+	struct jsonw out;
+	uint8_t raw[MAX_LOG_TEXT_LEN];
+	uint8_t text[3 * (MAX_LOG_TEXT_LEN + 3)];
+};
+
+/* fetch_session.c */
+int fs_open(struct fs *fs, struct event_base *base);
+void fs_start(struct fs *fs);	/* configured and confined: dial */
+void fs_put_event(struct fs *fs, enum fs_event ev);
+void fs_wake(struct fs *fs);
+/* End this link; the reason is logged when it is gone. */
+void fs_fail(struct fs *fs, const char *fmt, ...)
+    __attribute__((__format__(__printf__, 2, 3)));
+void fs_enter_state(struct fs *fs, enum fs_state state, enum fs_event ev);
+const char *fs_state_name(enum fs_state state);
+
+/* fetch_action.c: what a transition does. */
+typedef void fs_action_fn(struct fs *);
+struct fs_row {
+	fs_action_fn *act;	/* NULL: nothing may happen here */
+	enum fs_state next;
+};
+extern const struct fs_row fs_table[FS_NSTATES][FS_NEVENTS];
+void fs_on_message(void *arg, const uint8_t *data, size_t len);
+void fs_on_saved(struct fs *fs, int saved, const char *error);
+void fs_put_beat(struct fs *fs);
+
+/* fetch_send.c; each returns CL_*, having ended the session on failure. */
+int fs_send(struct fs *fs, enum frame_type type, const char *id,
+    const char *handle, const void *payload, uint64_t *posp);
+int fs_send_error(struct fs *fs, const char *id, const char *code,
+    const char *message);
+int fs_send_hello(struct fs *fs);
+void fs_report_session(struct fs *fs, uint8_t link_state, const char *why);
+void fs_ask_monitor(struct fs *fs, uint32_t type, uint64_t id,
+    const struct buf *body, int fd);
+
+/* fetch_frame.c: a frame of the hub while the session is up. */
+void ff_on_frame(struct fs *fs, const struct frame_env *env);
+/* Its start, signal or inventory was answered by the monitor. */
+int ff_on_started(struct fs *fs, struct imsg *m);
+int ff_on_signalled(struct fs *fs, struct imsg *m);
+void ff_on_caps(struct fs *fs, const struct fa *a, struct caps *c);
+void ff_on_timeout(struct fs *fs, const struct fa *a);
+/* fetch_decline.c: requests for what this build does not have.  1: done. */
+int ff_decline(struct fs *fs, const struct frame_env *env,
+    const void *payload);
+
+/* fetch_ask.c; NULL: no memory or too many, nothing was sent. */
+struct fa *fa_put(struct fs *fs, uint32_t type, const struct buf *body,
+    int fd, int64_t timeout_ms);
+struct fa *fa_find(struct fs *fs, uint64_t id, uint32_t type);
+struct fa *fa_find_handle(struct fs *fs, uint32_t type, const char *handle);
+void fa_del(struct fs *fs, struct fa *a);
+void fa_check_deadlines(struct fs *fs, int64_t now);
+int64_t fa_get_deadline(const struct fs *fs);	/* 0: none */
+
+/* fetch_monitor.c */
+int fm_open(struct fs *fs, int fd);
+
+/* fetch_resolve.c: the other role; returns the exit status. */
+int fr_main(void);
+
+#endif

@@ -1,0 +1,215 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Starts, in the device monitor (04 §7). The spec was decoded by the
+ * fetcher, which may have been taken over: it is read again from its message
+ * form, checked again in full, and confined by this device's own
+ * configuration.  The order of steps is the order in which refusals are
+ * told; whatever this build cannot honour is refused before anything is
+ * made, and never ignored.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "../common/err.h"
+#include "../common/imsg.h"
+#include "../common/limits.h"
+#include "../common/log.h"
+#include "../common/msgcat.h"
+#include "../common/spec.h"
+#include "../common/util.h"
+#include "../sandbox/shim.h"
+#include "agentd.h"
+#include "fetchctl.h"
+#include "start.h"
+#include "workloads.h"
+
+void
+start_refuse(struct agentd *a, const struct workload_ask *ask,
+    const char *code, const char *text)
+{
+	char cut[MAX_ERROR_TEXT_LEN + 1];
+	struct buf b;
+
+	strlcpy(cut, text, sizeof(cut));
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, 0);
+	buf_put_u8(&b, code != NULL ? RES_ERROR_FRAME : RES_NOT_STARTED);
+	buf_put_str(&b, code);
+	buf_put_str(&b, cut);
+	buf_put_i64(&b, 0);
+	buf_put_i64(&b, UTIL_TIME_ZERO);
+	fetchctl_send(a->fetch, MSG_DEV_START_ANS, ask->id, ask->generation,
+	    &b, -1);
+	buf_clear(&b);
+}
+
+/* The same with a line in the log; the text is ours or escaped. */
+static void
+start_refuse_log(struct agentd *a, const struct workload_ask *ask,
+    const char *handle_id, const char *code, const char *text)
+{
+	log_info("start-refused", "handle=%s code=%s reason=%s",
+	    log_q(handle_id), code == NULL ? "-" : code, log_q(text));
+	start_refuse(a, ask, code, text);
+}
+
+/* One start under way. */
+struct start {
+	struct agentd *a;
+	const struct workload_ask *ask;
+	const char *handle_id;
+	struct spec spec;
+	struct workdir wd;
+	char *home;
+	struct shim_job job;
+};
+
+/* Where the work directory could not be had: code or text of the answer. */
+static void
+start_refuse_workdir(struct start *st, int r)
+{
+	const char *code = NULL, *text;
+
+	switch (r) {
+	case CL_DENIED:
+		code = "forbidden_path";
+		text = "the work directory is outside the device's root";
+		break;
+	case CL_LIMIT:
+		code = "forbidden_path";
+		text = "the work directory has too many symbolic links";
+		break;
+	case CL_EXISTS:
+		text = "something that is no directory is in the way of the "
+		    "work directory";
+		break;
+	case CL_TOOBIG:
+		text = "the work directory's name is too long";
+		break;
+	default:
+		text = "the work directory cannot be made";
+		log_error("start-workdir", "handle=%s reason=\"%s\"",
+		    log_q(st->handle_id), cl_strerror(r));
+		break;
+	}
+	start_refuse_log(st->a, st->ask, st->handle_id, code, text);
+}
+
+/* Steps 1 and 5 of 01 §8.8: is it well-formed, valid, supported? */
+static int
+start_check(struct start *st)
+{
+	const char *no;
+	char *why = NULL;
+	int r;
+
+	if (spec_check_siblings(&st->spec, &why) != 0) {
+		start_refuse_log(st->a, st->ask, st->handle_id, "protocol",
+		    why == NULL ? "malformed start" : why);
+		free(why);
+		return -1;
+	}
+	if (spec_check(&st->spec, &why) != 0) {
+		start_refuse_log(st->a, st->ask, st->handle_id, NULL,
+		    why == NULL ? "invalid spec" : why);
+		free(why);
+		return -1;
+	}
+	/* A path that must not be is told before what cannot be. */
+	r = workdir_check(&st->a->root, st->spec.work_dir);
+	if (r != 0) {
+		start_refuse_workdir(st, r);
+		return -1;
+	}
+	if ((no = start_check_support(st->a, &st->spec)) != NULL) {
+		start_refuse_log(st->a, st->ask, st->handle_id, NULL, no);
+		return -1;
+	}
+	return 0;
+}
+
+static void
+start_launch(struct start *st)
+{
+	int fd, r;
+
+	r = workdir_open(&st->a->root, st->spec.work_dir, &st->wd);
+	if (r != 0) {
+		start_refuse_workdir(st, r);
+		return;
+	}
+	r = workdir_open_home(&st->a->root, &st->wd, &st->home);
+	if (r == 0)
+		r = start_make_job(st->a, &st->spec, st->handle_id,
+		    st->wd.path, st->home, &st->job);
+	if (r != 0) {
+		start_refuse_log(st->a, st->ask, st->handle_id, NULL,
+		    "the workload's environment cannot be made");
+		return;
+	}
+	fd = st->wd.fd;
+	st->wd.fd = -1;
+	r = workloads_start(st->a->workloads, st->handle_id, &st->job, fd,
+	    st->ask);
+	if (r != 0) {
+		log_error("start", "handle=%s reason=\"%s\"",
+		    log_q(st->handle_id), cl_strerror(r));
+		start_refuse(st->a, st->ask, NULL, r == CL_SYSTEM &&
+		    (errno == ENOSPC || errno == EDQUOT) ?
+		    "the device's disk is full" :
+		    "the workload's supervisor cannot be started");
+	}
+}
+
+static void
+start_serve(struct start *st)
+{
+	/* 04 §7.1 step 3: the same start again is no second start. */
+	if (workloads_answer_again(st->a->workloads, st->handle_id, st->ask))
+		return;
+	if (start_check(st) != 0)
+		return;
+	if (!agentd_is_serving(st->a))
+		start_refuse_log(st->a, st->ask, st->handle_id, "busy",
+		    "the device is shutting down");
+	else if (workloads_is_full(st->a->workloads))
+		start_refuse_log(st->a, st->ask, st->handle_id, "busy",
+		    "the device runs as many workloads as it may");
+	else
+		start_launch(st);
+}
+
+int
+start_answer(struct agentd *a, const struct workload_ask *ask,
+    const char *handle_id, const uint8_t *data, size_t len)
+{
+	struct start st;
+	struct buf b;
+	int r;
+
+	memset(&st, 0, sizeof(st));
+	st.a = a;
+	st.ask = ask;
+	st.handle_id = handle_id;
+	st.wd.fd = -1;
+	spec_init(&st.spec);
+	buf_init_read(&b, data, len);
+	r = spec_get(&b, &st.spec);
+	if (r == 0)
+		r = buf_end(&b);
+	if (r == 0)
+		start_serve(&st);
+	workdir_close(&st.wd);
+	free(st.home);
+	shim_job_clear(&st.job);
+	spec_clear(&st.spec);
+	return r == CL_NOMEM ? CL_OK : r;
+}

@@ -1,0 +1,248 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * From a checked spec to a shim's job: what this device supports, and how a
+ * host-mode workload is run.  In the device monitor; pure but for the look
+ * at our own configuration.  start_check_support() is the gate that makes a
+ * high protocol version honest (agent_conf.h): a member that would change
+ * how the workload runs is either honoured or refused here.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "../common/err.h"
+#include "../common/log.h"
+#include "../common/paths.h"
+#include "../common/spec.h"
+#include "../common/xmem.h"
+#include "../sandbox/shim.h"
+#include "agentd.h"
+#include "start.h"
+
+extern char **environ;
+
+static int
+start_is_set(const char *s)
+{
+	return s != NULL && *s != '\0';
+}
+
+/* 04 §8.1: the kinds that fetch nothing. */
+static const char *
+start_check_workspace(const struct spec *s)
+{
+	const struct spec_workspace *w = &s->workspace;
+
+	if (w->branch_bundle != NULL)
+		return "this device cannot build a tree from a shipped branch";
+	if (!start_is_set(w->kind) || strcmp(w->kind, "none") == 0)
+		return NULL;
+	if (strcmp(w->kind, "bind") == 0)
+		return "workspace kind bind: this device shares no file "
+		    "system with the hub";
+	if (strcmp(w->kind, "git") == 0)
+		return "workspace kind git: this device cannot fetch a git "
+		    "workspace";
+	if (strcmp(w->kind, "executor") == 0)
+		return "workspace kind executor: it needs a project seed, and "
+		    "this device accepts none";
+	return "this device does not know the workspace kind";
+}
+
+/* 06 §4: what a process on the host cannot be given. */
+static const char *
+start_check_host(const struct spec *s)
+{
+	const struct spec_limits *l = &s->resource_limits;
+
+	if (l->cpu_millis != 0 || l->memory_mb != 0 || l->disk_mb != 0 ||
+	    l->pids != 0)
+		return "host mode cannot enforce resource limits";
+	if (start_is_set(s->image))
+		return "host mode has no image";
+	if (s->nsetup_commands > 0)
+		return "host mode runs no setup commands";
+	if (s->nmounts > 0 || s->nhost_mounts > 0)
+		return "host mode has no mounts";
+	if (s->ndevices > 0)
+		return "host mode hands over no devices";
+	if (s->ninterfaces > 0)
+		return "host mode hands over no interfaces";
+	if (start_is_set(s->egress_scope))
+		return "host mode cannot limit the network (egress_scope)";
+	if (s->disable_network)
+		return "host mode cannot take the network away "
+		    "(disable_network)";
+	if (s->egress_rules != NULL || s->egress_bound != NULL)
+		return "host mode has no firewall (egress_rules)";
+	if (s->egress_proxy != NULL)
+		return "host mode has no firewall (egress_proxy)";
+	return NULL;
+}
+
+/*
+ * Leased material.  Without a vault (04 §12) a revoke could not be obeyed,
+ * and without a redactor (04 §16.3) a value named in CLOOP_REDACT_ENV would
+ * reach the hub in the clear.
+ */
+static const char *
+start_check_secrets(const struct spec *s)
+{
+	static const char name[] = "CLOOP_REDACT_ENV=";
+	size_t i;
+
+	if (s->nsecret_files > 0)
+		return "this device cannot place secret files";
+	for (i = 0; i < s->nsecrets; i++)
+		if (spec_is_revocable(&s->secrets[i]))
+			return "this device cannot hold revocable secrets";
+	for (i = 0; i < s->nenv; i++)
+		if (strncmp(s->env[i], name, strlen(name)) == 0 &&
+		    s->env[i][strlen(name)] != '\0')
+			return "this device cannot redact output "
+			    "(CLOOP_REDACT_ENV)";
+	return NULL;
+}
+
+const char *
+start_check_support(const struct agentd *a, const struct spec *s)
+{
+	const char *why;
+
+	if (start_is_set(s->refusal))
+		return s->refusal;
+	if (s->git_ca != NULL)
+		return "this device cannot honour a git CA";
+	if ((why = start_check_secrets(s)) != NULL)
+		return why;
+	if (s->project_seed_len > 0)
+		return "this device accepts no project seed";
+	if (s->virtual != NULL)
+		return "this device has no virtual executors";
+	if (s->sandbox.mode != NULL &&
+	    strcmp(s->sandbox.mode, "container") == 0)
+		return "this device cannot run containers";
+	if (s->nforwarded_devices > 0)
+		return "no such device channel is open on this device";
+	if ((why = start_check_workspace(s)) != NULL)
+		return why;
+	if (start_is_set(s->write_back.mode))
+		return "this device cannot return work (write_back)";
+	if (a->conf.host_mode == HOSTMODE_OFF)
+		return "host mode is switched off on this device "
+		    "(HostMode off)";
+	return start_check_host(s);
+}
+
+static int
+start_add_path(struct shim_list *list, const char *path)
+{
+	if (path == NULL || list->n == MAX_SHIM_PATHS)
+		return path == NULL ? CL_OK : CL_LIMIT;
+	list->v[list->n++] = xstrdup(path);
+	return CL_OK;
+}
+
+/*
+ * What a workload must not see.  A directory that holds the work root (an
+ * unprivileged install keeps everything in ~/.cloop) cannot be hidden whole:
+ * its parts are.
+ */
+static void
+start_add_hidden(struct shim_list *list, const char *dir, const char *root)
+{
+	static const char *const parts[] = {
+		"handles", "agent.json", "agentd.lock", "shim", "run"
+	};
+	size_t i, n = strlen(dir);
+	char *path;
+
+	if (strncmp(root, dir, n) != 0 || root[n] != '/') {
+		(void)start_add_path(list, dir);
+		return;
+	}
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		xasprintf(&path, "%s/%s", dir, parts[i]);
+		(void)start_add_path(list, path);
+		free(path);
+	}
+}
+
+static void
+start_put_hidden(const struct agentd *a, struct shim_job *job)
+{
+	job->hide.v = xcalloc(MAX_SHIM_PATHS, sizeof(*job->hide.v));
+	start_add_hidden(&job->hide, a->conf.state_dir, a->root.path);
+	start_add_hidden(&job->hide, a->conf.runtime_dir, a->root.path);
+	(void)start_add_path(&job->hide, a->conf.credential_file);
+	(void)start_add_path(&job->hide, a->conf.token_file);
+	start_add_hidden(&job->hide, SYSCONFDIR "/cloop", a->root.path);
+}
+
+static int
+start_put_argv(const struct spec *s, struct shim_job *job)
+{
+	size_t i;
+
+	if ((job->argv.v = calloc(s->nargv + 1, sizeof(char *))) == NULL)
+		return CL_NOMEM;
+	for (i = 0; i < s->nargv; i++) {
+		if ((job->argv.v[i] = strdup(s->argv[i])) == NULL)
+			return CL_NOMEM;
+		job->argv.n++;
+	}
+	return CL_OK;
+}
+
+static int
+start_put_env(const struct agentd *a, const struct spec *s, const char *tree,
+    const char *home, struct shim_job *job)
+{
+	struct environment env;
+	int r;
+
+	environment_init(&env, getenv("PATH"), a->work_home);
+	r = environment_make(&env, s->env, s->nenv, environ, tree, home,
+	    &job->env.v, &job->env.n);
+	environment_clear(&env);
+	return r;
+}
+
+int
+start_make_job(const struct agentd *a, const struct spec *s,
+    const char *handle_id, const char *tree, const char *home,
+    struct shim_job *job)
+{
+	int r;
+
+	memset(job, 0, sizeof(*job));
+	if ((r = start_put_argv(s, job)) != 0 ||
+	    (r = start_put_env(a, s, tree, home, job)) != 0) {
+		shim_job_clear(job);
+		return r;
+	}
+	job->handle = xstrdup(handle_id);
+	job->mode = a->conf.host_mode == HOSTMODE_PLAIN ? SHIM_MODE_PLAIN :
+	    SHIM_MODE_CONFINED;
+	job->log_level = (uint8_t)log_get_level();
+	job->uid = a->work_uid == (uid_t)-1 ? SHIM_STAY : a->work_uid;
+	job->gid = a->work_uid == (uid_t)-1 ? SHIM_STAY : a->work_gid;
+	job->tree = xstrdup(tree);
+	job->home = home == NULL ? NULL : xstrdup(home);
+	job->work_root = xstrdup(a->root.path);
+	start_put_hidden(a, job);
+	/* spec_check bounds it; 2^31 minutes are "never" to any clock. */
+	if (s->timeout_minutes > 0) {
+		job->timeout_s = (uint64_t)(s->timeout_minutes > INT32_MAX ?
+		    INT32_MAX : s->timeout_minutes) * 60;
+		xasprintf(&job->timeout_text, "timeout after %lldm0s",
+		    (long long)s->timeout_minutes);
+	}
+	return CL_OK;
+}

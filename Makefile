@@ -76,7 +76,11 @@ LIBS_cloop-agentd = $(DAEMON_LIBS) $(LIB_CRYPTO)
 OBJS_agentd-fetch = agent/agent_fetch.o $(COMMON) $(SELF)
 LIBS_agentd-fetch = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
 
-OBJS_cloop-shim = sandbox/cloop_shim.o $(COMMON) $(SELF)
+OBJS_cloop-shim = sandbox/cloop_shim.o sandbox/shim_msg.o \
+	sandbox/shim_start.o sandbox/shim_exec.o sandbox/shim_view.o \
+	sandbox/shim_pump.o sandbox/shim_kill.o sandbox/shim_job.o \
+	sandbox/ns.o sandbox/cgroup.o sandbox/filter.o common/spool.o \
+	$(COMMON) $(SELF)
 LIBS_cloop-shim = $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
 
 OBJS_cloop-keygen = store/cloop_keygen.o store/keygen_make.o \
@@ -87,6 +91,7 @@ LIBS_cloop-keygen = $(LIB_CRYPTO) $(LIB_BSD)
 
 OBJS_cloop-enroll = store/cloop_enroll.o store/enroll_mint.o \
 	store/enroll_list.o store/enroll_join.o store/enroll_out.o \
+	store/enroll_hub.o store/enroll_local.o \
 	common/ctlclient.o common/ctlmsg.o common/field.o \
 	common/field_json.o common/jsonw.o common/bundle.o \
 	common/flatjson.o common/pin.o $(STORE) $(COMMON)

@@ -158,25 +158,33 @@ ns_keep_list(struct ns_view *v, const struct shim_list *l)
 	return CL_OK;
 }
 
+/*
+ * Somebody may have exchanged the directory between the monitor's open and
+ * ours: whatever is there now was not agreed to.
+ */
+static int
+ns_check_tree(const struct ns_view *v, int fd)
+{
+	struct stat want, have;
+
+	if (fstat(v->tree_fd, &want) == -1 || fstat(fd, &have) == -1)
+		return CL_SYSTEM;
+	return want.st_dev == have.st_dev && want.st_ino == have.st_ino &&
+	    S_ISDIR(have.st_mode) ? CL_OK : CL_DENIED;
+}
+
 /* The tree first: keeps[0]. */
 static int
 ns_keep_all(struct ns_view *v)
 {
-	struct stat want, have;
 	size_t i;
 	int r;
 
 	if ((r = ns_keep_add(v, v->job->tree, 0)) != CL_OK)
 		return r;
 	v->step = v->job->tree;
-	if (fstat(v->tree_fd, &want) == -1 ||
-	    fstat(v->keeps[0].fd, &have) == -1)
-		return CL_SYSTEM;
-	/* Somebody exchanged the directory between the monitor's open and
-	 * ours: whatever is there now was not agreed to. */
-	if (want.st_dev != have.st_dev || want.st_ino != have.st_ino ||
-	    !S_ISDIR(have.st_mode))
-		return CL_DENIED;
+	if ((r = ns_check_tree(v, v->keeps[0].fd)) != CL_OK)
+		return r;
 	if ((r = ns_keep_add(v, v->job->home, 0)) != CL_OK ||
 	    (r = ns_keep_list(v, &v->job->writable)) != CL_OK ||
 	    (r = ns_keep_list(v, &v->job->readable)) != CL_OK)
@@ -262,38 +270,46 @@ ns_is_ours(const struct ns_view *v, const char *path)
 	return 0;
 }
 
-/*
- * mkdir -p below one of our covers only: a directory on the real file system
- * is never made here.
- */
+/* One directory, below one of our covers only: nothing is ever made on the
+ * real file system. */
 static int
-ns_make_point(const struct ns_view *v, const char *path)
+ns_make_dir(const struct ns_view *v, char *path)
 {
-	char part[MAX_PATH_LEN + 1], *slash;
+	char *slash = strrchr(path, '/');
 	struct stat st;
-	size_t len = strlen(path);
+	int ours;
 
-	if (len >= sizeof(part))
-		return CL_TOOBIG;
-	memcpy(part, path, len + 1);
-	for (slash = part + 1;; *slash++ = '/') {
-		slash = strchrnul(slash, '/');
-		if (*slash == '\0')
-			break;
-		*slash = '\0';
-		if (lstat(part, &st) == -1 && (mkdir(part, 0755) == -1 ||
-		    !ns_is_ours(v, part)))
-			return CL_SYSTEM;
-	}
 	if (lstat(path, &st) == 0)
-		return ns_is_ours(v, path) && S_ISDIR(st.st_mode) ? CL_OK :
-		    CL_DENIED;
-	*strrchr(part, '/') = '\0';
-	if (!ns_is_ours(v, part[0] != '\0' ? part : "/")) {
+		return S_ISDIR(st.st_mode) ? CL_OK : CL_DENIED;
+	*slash = '\0';
+	ours = ns_is_ours(v, slash == path ? "/" : path);
+	*slash = '/';
+	if (!ours) {
 		errno = ENOENT;
 		return CL_SYSTEM;
 	}
 	return mkdir(path, 0755) == -1 ? CL_SYSTEM : CL_OK;
+}
+
+static int
+ns_make_point(const struct ns_view *v, const char *path)
+{
+	char part[MAX_PATH_LEN + 1], *slash;
+	size_t len = strlen(path);
+	int r;
+
+	if (len >= sizeof(part))
+		return CL_TOOBIG;
+	memcpy(part, path, len + 1);
+	for (slash = part;;) {
+		slash = strchrnul(slash + 1, '/');
+		if (*slash == '\0')
+			return ns_make_dir(v, part);
+		*slash = '\0';
+		if ((r = ns_make_dir(v, part)) != CL_OK)
+			return r;
+		*slash = '/';
+	}
 }
 
 /* Put back what was covered; what is still visible stays as it is. */
@@ -397,6 +413,8 @@ ns_start_view(struct ns_view *v)
 	    O_CLOEXEC);
 	if (v->cwd_fd == -1)
 		r = CL_SYSTEM;
+	else
+		r = ns_check_tree(v, v->cwd_fd);
 out:
 	saved = errno;
 	for (i = 0; i < v->nkeeps; i++)

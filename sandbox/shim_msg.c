@@ -1,0 +1,271 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Messages between cloop-shim and cloop-agentd (DEV_SHIM_CATALOGUE): the
+ * channel it was born with, later the socket on which a new monitor finds
+ * it.  A message that is not as its row says ends the channel, never the
+ * workload.
+ */
+#include "shim_int.h"
+
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/log.h"
+#include "../common/util.h"
+
+#define SHIM_QUEUE_MAX 32	/* it says a handful of things in its life */
+
+int
+shim_msg_has_all(const struct shim *s)
+{
+	return s->job.argv.n > 0 && s->pump.spool.head != NULL &&
+	    s->pump.wake_fd != -1 && s->dir_fd != -1 && s->tree_fd != -1;
+}
+
+static int
+shim_msg_on_job(struct shim *s, struct imsg *m)
+{
+	uint32_t len = buf_get_u32(&m->body);
+	uint8_t *data = NULL;
+	struct buf b;
+	int r;
+
+	if ((r = buf_end(&m->body)) != CL_OK ||
+	    (r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != CL_OK)
+		return r;
+	buf_init_read(&b, data, len);
+	r = shim_job_get(&b, &s->job);
+	explicit_bzero(data, len);
+	free(data);
+	if (r == CL_OK && s->job.log_level <= LOGL_DEBUG)
+		log_init("cloop-shim", (enum log_level)s->job.log_level,
+		    LOGF_TEXT);
+	return r;
+}
+
+static int
+shim_msg_on_spool(struct shim *s, struct imsg *m)
+{
+	return spool_open(&s->pump.spool, imsg_take_fd(m), 1);
+}
+
+/* Again after re-adoption: the new monitor's consumer has its own. */
+static int
+shim_msg_on_wake(struct shim *s, struct imsg *m)
+{
+	if (s->pump.wake_fd != -1)
+		close(s->pump.wake_fd);
+	s->pump.wake_fd = imsg_take_fd(m);
+	return util_set_nonblock(s->pump.wake_fd);
+}
+
+static int
+shim_msg_on_dir(struct shim *s, struct imsg *m)
+{
+	s->dir_fd = imsg_take_fd(m);
+	return CL_OK;
+}
+
+static int
+shim_msg_on_tree(struct shim *s, struct imsg *m)
+{
+	s->tree_fd = imsg_take_fd(m);
+	return CL_OK;
+}
+
+static int
+shim_msg_on_go(struct shim *s, struct imsg *m)
+{
+	char why[MAX_SHIM_ERROR_LEN];
+
+	(void)m;
+	if (!shim_msg_has_all(s))
+		return CL_STATE;
+	if (shim_start(s, why, sizeof(why)) != CL_OK) {
+		shim_msg_send_failed(s, why);
+		shim_enter_state(s, SHIM_DONE);
+		return CL_OK;
+	}
+	shim_enter_state(s, SHIM_RUNNING);
+	return shim_msg_send_started(s);
+}
+
+static int
+shim_msg_on_signal(struct shim *s, struct imsg *m)
+{
+	uint8_t sig = buf_get_u8(&m->body);
+
+	if (buf_end(&m->body) != CL_OK || sig < SIG_INTERRUPT ||
+	    sig > SIG_KILL)
+		return CL_FORMAT;
+	shim_kill_signal(s, sig);
+	return CL_OK;
+}
+
+static int
+shim_msg_on_adopt(struct shim *s, struct imsg *m)
+{
+	uint32_t version = buf_get_u32(&m->body);
+	int r;
+
+	if (buf_end(&m->body) != CL_OK)
+		return CL_FORMAT;
+	if (version != MSGCAT_VERSION)
+		return CL_VERSION;
+	if ((r = shim_msg_send_started(s)) == CL_OK && s->state == SHIM_ENDED)
+		r = shim_msg_send_exited(s);
+	return r;
+}
+
+static int
+shim_msg_on_release(struct shim *s, struct imsg *m)
+{
+	(void)m;
+	if (s->state != SHIM_ENDED)
+		return CL_STATE;
+	shim_enter_state(s, SHIM_DONE);
+	return CL_OK;
+}
+
+static const struct shim_msg_row {
+	uint32_t type;
+	int (*on)(struct shim *s, struct imsg *m);
+} shim_msg_rows[] = {
+	{ MSG_SHIM_JOB, shim_msg_on_job },
+	{ MSG_SHIM_SPOOL, shim_msg_on_spool },
+	{ MSG_SHIM_WAKE, shim_msg_on_wake },
+	{ MSG_SHIM_DIR, shim_msg_on_dir },
+	{ MSG_SHIM_TREE, shim_msg_on_tree },
+	{ MSG_SHIM_GO, shim_msg_on_go },
+	{ MSG_SHIM_SIGNAL, shim_msg_on_signal },
+	{ MSG_SHIM_ADOPT, shim_msg_on_adopt },
+	{ MSG_SHIM_RELEASE, shim_msg_on_release },
+};
+
+static int
+shim_msg_handle(struct shim *s, struct imsg *m)
+{
+	unsigned int state = s->state == SHIM_SETUP ? MS_STARTING :
+	    s->state == SHIM_ENDED ? MS_STOPPING : MS_SERVING;
+	const char *why = "not as declared";
+	size_t i;
+	int r;
+
+	r = msgcat_check(MSG_M2S, state, m, &s->seen, &why);
+	for (i = 0; r == CL_OK &&
+	    i < sizeof(shim_msg_rows) / sizeof(shim_msg_rows[0]); i++) {
+		if (shim_msg_rows[i].type != m->type)
+			continue;
+		if ((r = shim_msg_rows[i].on(s, m)) != CL_OK)
+			why = cl_strerror(r);
+		break;
+	}
+	if (r != CL_OK)
+		log_warn("monitor-violation", "handle=%s type=%s reason=%s",
+		    log_q(s->job.handle), msgcat_name(m->type), log_q(why));
+	imsg_free(m);
+	return r;
+}
+
+int
+shim_msg_read(struct shim *s)
+{
+	struct imsg m;
+	int r;
+
+	while (s->has_chan && s->state != SHIM_DONE) {
+		if ((r = imsg_read(&s->chan, &m)) == CL_INCOMPLETE)
+			return CL_OK;
+		if (r != CL_OK)
+			return r;
+		if ((r = shim_msg_handle(s, &m)) != CL_OK)
+			return r;
+	}
+	return CL_OK;
+}
+
+void
+shim_msg_close(struct shim *s)
+{
+	if (s->has_chan)
+		imsg_clear(&s->chan);
+	s->has_chan = 0;
+}
+
+/* Only who we are ourselves may adopt us: root's monitor, or our user's. */
+void
+shim_msg_accept(struct shim *s)
+{
+	struct ucred peer = { 0 };
+	socklen_t len = sizeof(peer);
+	int fd;
+
+	fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd == -1)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1 ||
+	    peer.uid != geteuid()) {
+		log_warn("adopt-denied", "uid=%u", peer.uid);
+		close(fd);
+		return;
+	}
+	shim_msg_close(s);
+	memset(&s->seen, 0, sizeof(s->seen));
+	s->has_chan = imsg_init(&s->chan, fd, SHIM_QUEUE_MAX) == CL_OK;
+}
+
+/* Send; a monitor that is gone is no error: another one will ask. */
+static int
+shim_msg_send(struct shim *s, uint32_t type, struct buf *b)
+{
+	int r;
+
+	if (!s->has_chan) {
+		buf_clear(b);
+		return CL_OK;
+	}
+	r = imsg_compose(&s->chan, type, 0, b, -1);
+	buf_clear(b);
+	if (r == CL_OK)
+		r = imsg_write(&s->chan);
+	return r == CL_INCOMPLETE ? CL_OK : r;
+}
+
+int
+shim_msg_send_started(struct shim *s)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_i64(&b, s->reported_pid);
+	buf_put_i64(&b, s->end.started_at);
+	return shim_msg_send(s, MSG_SHIM_STARTED, &b);
+}
+
+int
+shim_msg_send_exited(struct shim *s)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	shim_exit_put(&b, &s->end);
+	return shim_msg_send(s, MSG_SHIM_EXITED, &b);
+}
+
+void
+shim_msg_send_failed(struct shim *s, const char *text)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_str(&b, text);
+	(void)shim_msg_send(s, MSG_SHIM_FAILED, &b);
+}

@@ -70,7 +70,18 @@ LIBS_cloopd-key = $(DAEMON_LIBS) $(LIB_CRYPTO)
 OBJS_cloopd-ctl = priv/cloopd_ctl.o $(COMMON) $(SELF)
 LIBS_cloopd-ctl = $(DAEMON_LIBS)
 
-OBJS_cloop-agentd = agent/agentd.o $(COMMON) $(SELF)
+OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
+	agent/credential.o agent/url.o agent/environment.o agent/workdir.o \
+	agent/chan.o agent/procid.o agent/handledir.o agent/workloads.o \
+	agent/workload_shim.o agent/workload_adopt.o agent/resolve.o \
+	agent/fetchctl.o agent/fetchctl_msg.o agent/start.o \
+	agent/start_job.o agent/caps_detect.o agent/caps_host.o \
+	agent/caps_kvm.o agent/caps_usb.o common/flatjson.o \
+	common/bundle.o common/pin.o common/spool.o common/field.o \
+	common/field_json.o common/jsonw.o common/spec.o \
+	common/spec_check.o common/spec_work.o common/rule.o \
+	common/rule_net.o common/caps.o sandbox/spawn.o sandbox/probe.o \
+	sandbox/shim_job.o $(COMMON) $(SELF)
 LIBS_cloop-agentd = $(DAEMON_LIBS) $(LIB_CRYPTO)
 
 OBJS_agentd-fetch = agent/agent_fetch.o $(COMMON) $(SELF)

@@ -230,19 +230,23 @@ agentd_del_events(struct agentd_events *ev)
 
 /* -------------------------------------------------------------------- main */
 
-/* -t and -T; 1 when that was all. */
+/* -t and -T: the exit status, or -1 when there is more to do. */
 static int
-agentd_check_only(const struct agent_conf *c, const struct agent_flags *f)
+agentd_check_only(struct agentd *a)
 {
 	char *text;
 
-	if (f->dump) {
-		if (agent_conf_format(c, &text) != 0)
+	if (!a->flags.dump && !a->flags.check)
+		return -1;
+	if (startup_check_conf(a) != 0)
+		return 1;
+	if (a->flags.dump) {
+		if (agent_conf_format(&a->conf, &text) != 0)
 			fatal("config", "reason=\"out of memory\"");
 		fputs(text, stdout);
 		free(text);
 	}
-	return f->check || f->dump;
+	return 0;
 }
 
 /* 04 §2.2 step 9, and what this machine lets us do for workloads. */
@@ -273,9 +277,20 @@ agentd_on_adopted(struct agentd *a)
 		(void)fetchctl_start(a->fetch);
 }
 
+static void
+agentd_on_begin(evutil_socket_t fd, short what, void *arg)
+{
+	struct agentd *a = arg;
+
+	(void)fd;
+	(void)what;
+	workloads_adopt(a->workloads, agentd_on_adopted);
+}
+
 static int
 agentd_serve(struct agentd *a)
 {
+	static const struct timeval now = { 0, 0 };
 	struct agentd_events ev;
 	const char *what;
 
@@ -287,9 +302,10 @@ agentd_serve(struct agentd *a)
 	if (workloads_new(a, &a->workloads, &what) != 0) {
 		log_error("start", "result=failed what=directory value=%s "
 		    "reason=\"%s\"", what, strerror(errno));
-	} else if (agentd_add_events(a, &ev) == 0) {
+	} else if (agentd_add_events(a, &ev) == 0 &&
+	    event_base_once(a->base, -1, EV_TIMEOUT, agentd_on_begin, a,
+	    &now) == 0) {
 		startup_log_banner(a);
-		workloads_adopt(a->workloads, agentd_on_adopted);
 		event_base_dispatch(a->base);
 	}
 	agentd_del_events(&ev);
@@ -320,14 +336,15 @@ main(int argc, char **argv)
 	log_init("cloop-agentd", LOGL_INFO, LOGF_TEXT);
 	a.argc = argc;
 	a.argv = argv;
+	startup_init(&a);
 	if ((r = agent_conf_load(argc, argv, &a.conf, &a.flags, err)) != 0) {
 		fprintf(stderr, "cloop-agentd: %s\n", err);
 		return r == -1 ? 2 : 1;
 	}
 	agentd_init_log(&a.conf, &a.flags);
-	if (agentd_check_only(&a.conf, &a.flags)) {
+	if ((status = agentd_check_only(&a)) != -1) {
 		startup_clear(&a);
-		return 0;
+		return status;
 	}
 	if (startup_load(&a) != 0)
 		return 1;

@@ -61,6 +61,9 @@ struct agentd {
 	int exit_status;
 };
 
+void startup_init(struct agentd *a);
+/* -t: what can be said of the configuration alone.  0 or -1, as below. */
+int startup_check_conf(struct agentd *a);
 /*
  * 04 §2.2 steps 1 to 10: everything that can fail for good, in order.
  * Errors are written as one clear line and are final; -1 then.

@@ -206,14 +206,25 @@ startup_load_ca(struct agentd *a)
 	return 0;
 }
 
+void
+startup_init(struct agentd *a)
+{
+	a->lock_fd = a->root.fd = -1;
+	a->work_uid = (uid_t)-1;
+	a->work_gid = (gid_t)-1;
+}
+
+int
+startup_check_conf(struct agentd *a)
+{
+	return a->conf.server == NULL ? 0 : startup_check_transport(a);
+}
+
 int
 startup_load(struct agentd *a)
 {
 	const char *bearer;
 
-	a->lock_fd = a->root.fd = -1;
-	a->work_uid = (uid_t)-1;
-	a->work_gid = (gid_t)-1;
 	if (startup_load_credential(a) != 0 ||
 	    startup_load_flag_token(a) != 0 ||
 	    startup_load_token_file(a) != 0 ||

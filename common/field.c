@@ -32,8 +32,10 @@ static void
 field_init_times(const struct field_table *t, void *v)
 {
 	const struct field *f;
+	size_t i;
 
-	for (f = t->rows; f < t->rows + t->nrows; f++) {
+	for (i = 0; i < t->nrows; i++) {
+		f = &t->rows[i];
 		if (f->kind == FIELD_TIME)
 			AT(int64_t, v, f->off) = UTIL_TIME_ZERO;
 		else if (f->kind == FIELD_OBJ)

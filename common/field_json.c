@@ -207,9 +207,11 @@ void
 field_format_json(const struct field_table *t, const void *v, struct jsonw *w)
 {
 	const struct field *f;
+	size_t i;
 
 	jsonw_open_object(w);
-	for (f = t->rows; f < t->rows + t->nrows && w->error == 0; f++) {
+	for (i = 0; i < t->nrows && w->error == 0; i++) {
+		f = &t->rows[i];
 		if ((f->flags & FIELD_HIDDEN) != 0)
 			continue;
 		if ((f->flags & FIELD_OMIT) != 0 && field_is_empty(f, v))

@@ -471,9 +471,10 @@ hs_put_frame(struct hs *s, enum frame_type type, int v, const char *id,
 		}
 		return r;
 	}
-	log_debug("frame-out", "session=%llu type=%s id=%s handle=%s len=%zu",
-	    (unsigned long long)s->session, frame_name(type), log_q(id),
-	    log_q(handle), w->len);
+	if (log_get_level() >= LOGL_DEBUG)
+		log_debug("frame-out", "session=%llu type=%s id=%s handle=%s "
+		    "len=%zu", (unsigned long long)s->session,
+		    frame_name(type), log_q(id), log_q(handle), w->len);
 	return hs_put_text(s, secret);
 }
 

@@ -46,6 +46,7 @@ struct hlog {
 	unsigned int failing : 1;	/* the last write failed */
 	unsigned int no_punch : 1;	/* the file system cannot */
 	unsigned int told_gapped : 1;
+	unsigned int listed : 1;	/* in the heartbeat at hand */
 	int64_t running_at;		/* monotonic ms */
 	uint64_t received;		/* accepted, waiting bytes included */
 	uint64_t stored;		/* in the files */

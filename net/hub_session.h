@@ -249,7 +249,8 @@ int hs_answer_request(struct hs *s, const struct frame_env *env,
 void hs_expire_requests(struct hs *s, int64_t now);
 /* All pending requests end with RES_SESSION_CLOSED. */
 void hs_clear_requests(struct hs *s);
-/* Forget one handle's part in pending requests. */
+/* The monitor gave a handle up: a start of it that still succeeds is ended
+ * at the device. */
 void hs_forget_handle(struct hs *s, uint64_t handle);
 
 #endif

@@ -47,6 +47,9 @@ SPEC = common/field.o common/field_json.o common/jsonw.o common/rule.o \
 FRAME = net/json.o net/json_value.o net/json_decode.o net/frame.o \
 	net/frame_session.o net/frame_work.o net/frame_result.o \
 	net/frame_lease.o net/frame_fleet.o net/frame_channel.o $(SPEC)
+# What every TLS endpoint of ours links (needs LIB_SSL, LIB_CRYPTO).
+NETIO = net/tlsio.o net/tlsio_ctx.o net/http1.o net/http1_format.o net/ws.o \
+	common/pin.o
 # Confinement of the calling process.
 SELF = sandbox/self.o sandbox/self_profile.o sandbox/self_caps.o \
 	sandbox/landlock.o
@@ -61,7 +64,14 @@ STORE = store/store.o store/store_row.o store/store_stmt.o \
 OBJS_cloopd = priv/cloopd.o $(COMMON) $(SELF)
 LIBS_cloopd = $(DAEMON_LIBS) $(LIB_SQLITE) $(LIB_CRYPTO)
 
-OBJS_cloopd-net = net/cloopd_net.o $(COMMON) $(SELF)
+# The bytes of a connection, and all of the hub's network side but its main.
+TRANSPORT = net/tlsio.o net/tlsio_ctx.o net/http1.o net/http1_format.o \
+	net/ws.o common/pin.o
+HUBNET = net/ask.o net/hub_conf.o net/hub_source.o net/hub_listen.o \
+	net/hub_route.o net/hub_session.o net/hub_act.o net/hub_io.o \
+	net/hub_frames.o net/hub_request.o net/hub_log.o net/hub_logcut.o \
+	net/hub_chan.o net/tlskey.o common/logindex.o $(TRANSPORT) $(FRAME)
+OBJS_cloopd-net = net/cloopd_net.o $(HUBNET) $(COMMON) $(SELF)
 LIBS_cloopd-net = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
 
 OBJS_cloopd-key = priv/cloopd_key.o $(COMMON) $(SELF)
@@ -84,7 +94,13 @@ OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
 	sandbox/shim_job.o $(COMMON) $(SELF)
 LIBS_cloop-agentd = $(DAEMON_LIBS) $(LIB_CRYPTO)
 
-OBJS_agentd-fetch = agent/agent_fetch.o $(COMMON) $(SELF)
+OBJS_agentd-fetch = agent/agent_fetch.o agent/fetch_setup.o \
+	agent/fetch_resolve.o agent/fetch_conf.o agent/fetch_monitor.o \
+	agent/fetch_ask.o agent/fetch_link.o agent/fetch_dial.o \
+	agent/fetch_session.o agent/fetch_action.o agent/fetch_send.o \
+	agent/fetch_hello.o agent/fetch_frame.o agent/fetch_decline.o \
+	agent/fetch_work.o agent/fetch_output.o agent/chan.o \
+	common/spool.o $(NETIO) $(FRAME) $(COMMON) $(SELF)
 LIBS_agentd-fetch = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
 
 OBJS_cloop-shim = sandbox/cloop_shim.o sandbox/shim_msg.o \

@@ -8,6 +8,8 @@
  */
 #include <arpa/inet.h>
 #include <bsd/stdlib.h>
+#include <bsd/string.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -308,8 +310,10 @@ fs_back_off(struct fs *fs)
 static void
 fs_end(struct fs *fs)
 {
-	if (fs->stopping)
-		fs_ask_monitor(fs, MSG_FETCH_STOPPED, 0, NULL, -1);
+	if (!fs->stopping)
+		return;
+	fs_ask_monitor(fs, MSG_FETCH_STOPPED, 0, NULL, -1);
+	event_base_loopexit(fs->base, NULL);
 }
 
 #define ROW(act, next) { act, FS_##next }

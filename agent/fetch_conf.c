@@ -82,7 +82,7 @@ fc_parse_bearer(struct buf *b, struct fetch_conf *c)
 
 int
 fc_parse_addrs(struct buf *b, int *okp, char *why, size_t whylen,
-    struct fl_addr addrs[MAX_RESOLVED], size_t *np)
+    struct fl_addr *addrs, size_t *np)
 {
 	char text[FC_ERROR_MAX + 1];
 	const uint8_t *bytes;

@@ -16,7 +16,7 @@
 #include "../common/secret.h"
 
 struct buf;
-struct fl_addr;
+struct fl_addr;	/* fetch_link.h */
 
 #define FC_HOST_MAX 255
 
@@ -41,9 +41,10 @@ struct fetch_conf {
 /* Decode a body completely.  CL_FORMAT, CL_NOMEM and those of buf.h. */
 int fc_parse(struct buf *b, struct fetch_conf *c);
 int fc_parse_bearer(struct buf *b, struct fetch_conf *c);
-/* RESOLVE_ANS and RES_ADDRS: *okp 0 leaves the reason in why[whylen]. */
+/* RESOLVE_ANS and RES_ADDRS into addrs[MAX_RESOLVED]; *okp 0 leaves the
+ * reason in why[whylen]. */
 int fc_parse_addrs(struct buf *b, int *okp, char *why, size_t whylen,
-    struct fl_addr addrs[MAX_RESOLVED], size_t *np);
+    struct fl_addr *addrs, size_t *np);
 void fc_put_addrs(struct buf *b, const char *error,
     const struct fl_addr *addrs, size_t n);
 

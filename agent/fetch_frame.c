@@ -27,7 +27,8 @@ union ff_payload {
 	struct frame_error error;
 	struct frame_revoke revoke;
 	struct frame_attach_open attach_open;
-	struct frame_channel_data channel_data;
+	struct frame_attach_data attach_data;
+	struct frame_device_data device_data;
 	struct frame_attach_resize attach_resize;
 	struct frame_attach_close attach_close;
 	struct frame_upgrade upgrade;

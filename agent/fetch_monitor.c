@@ -112,6 +112,9 @@ static const struct fm_row {
 	uint32_t type;
 	int (*handler)(struct fs *, struct imsg *);
 } fm_rows[] = {
+	{ MSG_FETCH_CONFIG, fm_on_config },
+	{ MSG_FETCH_CA, fm_on_ca },
+	{ MSG_FETCH_START, fm_on_start },
 	{ MSG_FETCH_BEARER, fm_on_bearer },
 	{ MSG_FETCH_STOP, fm_on_stop },
 	{ MSG_RESOLVE_ANS, fm_on_resolved },
@@ -152,10 +155,6 @@ fm_on_end(void *arg, const char *why)
 int
 fm_open(struct fs *fs, int fd)
 {
-	int r;
-
-	if ((r = chan_open(&fs->chan, fs->base, fd, MSG_M2F, CHAN_QUEUE_MAX,
-	    fm_on_message, fm_on_end, fs)) == 0)
-		fs->chan.state = MS_SERVING;
-	return r;
+	return chan_open(&fs->chan, fs->base, fd, MSG_M2F, CHAN_QUEUE_MAX,
+	    fm_on_message, fm_on_end, fs);
 }

@@ -121,9 +121,11 @@ struct fs_row {
 	enum fs_state next;
 };
 extern const struct fs_row fs_table[FS_NSTATES][FS_NEVENTS];
-void fs_on_message(void *arg, const uint8_t *data, size_t len);
 void fs_on_saved(struct fs *fs, int saved, const char *error);
 void fs_put_beat(struct fs *fs);
+
+/* fetch_hello.c: a message of the link. */
+void fs_on_message(void *arg, const uint8_t *data, size_t len);
 
 /* fetch_send.c; each returns CL_*, having ended the session on failure. */
 int fs_send(struct fs *fs, enum frame_type type, const char *id,
@@ -155,8 +157,11 @@ void fa_del(struct fs *fs, struct fa *a);
 void fa_check_deadlines(struct fs *fs, int64_t now);
 int64_t fa_get_deadline(const struct fs *fs);	/* 0: none */
 
-/* fetch_monitor.c */
+/* fetch_monitor.c, fetch_setup.c */
 int fm_open(struct fs *fs, int fd);
+int fm_on_config(struct fs *fs, struct imsg *m);
+int fm_on_ca(struct fs *fs, struct imsg *m);
+int fm_on_start(struct fs *fs, struct imsg *m);
 
 /* fetch_resolve.c: the other role; returns the exit status. */
 int fr_main(void);

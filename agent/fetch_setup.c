@@ -6,7 +6,6 @@
  * monitor, TLS roots, warm-up of the libraries, confinement (style §3.12).
  * The last moment at which this process can open anything.
  */
-#include <bsd/stdlib.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -63,7 +62,6 @@ fm_start_libraries(void)
 	http1_format_key(key);
 	if (http1_format_accept(key, accept) != 0)
 		fatal("start", "reason=\"SHA-1 is not available\"");
-	(void)arc4random();
 }
 
 static void

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "err.h"
-#include "imsg.h"
-#include "limits.h"
+#include "../common/err.h"
+#include "../common/imsg.h"
+#include "../common/limits.h"
 
 struct ask {
 	RB_ENTRY(ask) node;

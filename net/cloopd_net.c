@@ -26,14 +26,14 @@
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 
-#include "err.h"
-#include "hub.h"
-#include "limits.h"
-#include "paths.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/paths.h"
+#include "../common/util.h"
 #include "../sandbox/self.h"
+#include "hub.h"
 #include "tlsio.h"
 #include "tlskey.h"
-#include "util.h"
 
 #define NET_CHANNEL_FD 3
 #define NET_IDLE_MS WATCHDOG_MS	/* nothing under way: the watchdog only */
@@ -184,7 +184,7 @@ net_warm_up(struct hub *hub)
 	tzset();
 	if (OPENSSL_init_ssl(0, NULL) != 1 || RAND_bytes(&byte, 1) != 1)
 		fatal("openssl", "reason=initialisation");
-	(void)arc4random();
+	arc4random_buf(&byte, sizeof(byte));
 	jx_init(&hub->jx);
 	jsonw_init(&hub->jw, MAX_FRAME_LEN, 0);
 	if ((hub->base = event_base_new()) == NULL)

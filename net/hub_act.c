@@ -16,13 +16,13 @@
 
 #include <event2/buffer.h>
 
-#include "err.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/log.h"
+#include "../common/util.h"
 #include "http1.h"
 #include "hub.h"
 #include "hub_route.h"
-#include "limits.h"
-#include "log.h"
-#include "util.h"
 
 #define HS_SWITCHING_MAX 256
 #define HS_BLOB_MAX (3 * MAX_FRAME_LEN)	/* a hello and its JSON again */

@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "err.h"
-#include "limits.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/util.h"
 #include "tlsio.h"
 #include "tlskey.h"
-#include "util.h"
 
 #define HUB_CHAIN_MAX 262144	/* PEM: a leaf and its intermediates */
 

@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
-#include "err.h"
-#include "limits.h"
-#include "log.h"
+#include "../common/buf.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/log.h"
 
 static const uint8_t hub_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff,
 	0xff };

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "err.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/log.h"
+#include "../common/utf8.h"
+#include "../common/util.h"
 #include "hub.h"
-#include "limits.h"
-#include "log.h"
-#include "utf8.h"
-#include "util.h"
 
 #define HF_HANDLE 0x01	/* about a handle of this session */
 #define HF_UNKNOWN 0x02	/* error{unknown_handle} when nobody has it */

@@ -21,10 +21,10 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 
-#include "err.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/log.h"
 #include "hub.h"
-#include "limits.h"
-#include "log.h"
 #include "tlsio.h"
 
 #define HS_READ_LEN 65536

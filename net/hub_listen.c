@@ -21,11 +21,11 @@
 
 #include <event2/event.h>
 
-#include "err.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/log.h"
+#include "../common/util.h"
 #include "hub.h"
-#include "limits.h"
-#include "log.h"
-#include "util.h"
 
 struct hl {
 	TAILQ_ENTRY(hl) link;

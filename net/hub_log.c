@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "err.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/msgcat.h"
 #include "hub_logcut.h"
-#include "limits.h"
-#include "msgcat.h"
 
 /* A chunk the disk would not take yet; the text follows the struct. */
 struct hlog_wait {

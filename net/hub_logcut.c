@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "err.h"
+#include "../common/err.h"
 #include "hub_log.h"
 
 #define HLOG_CUT_MARKS (HLOG_CUT_PIECES + 2)

@@ -14,14 +14,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "err.h"
+#include "../common/err.h"
+#include "../common/idgen.h"
+#include "../common/limits.h"
+#include "../common/log.h"
+#include "../common/spec.h"
+#include "../common/utf8.h"
+#include "../common/util.h"
 #include "hub.h"
-#include "idgen.h"
-#include "limits.h"
-#include "log.h"
-#include "spec.h"
-#include "utf8.h"
-#include "util.h"
 
 #define HS_MAX_REQUESTS 1024	/* as many as handles */
 #define HS_CODE_MAX 64

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "err.h"
+#include "../common/err.h"
 #include "http1.h"
 #include "hub_conf.h"
 

@@ -18,12 +18,12 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 
-#include "err.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/log.h"
+#include "../common/util.h"
 #include "hub.h"
-#include "limits.h"
-#include "log.h"
 #include "tlsio.h"
-#include "util.h"
 
 /* The peer's close frame is answered with its own code (RFC 6455 5.5.1);
  * ours says what hs_set_end was told. */

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "err.h"
-#include "msgcat.h"
+#include "../common/err.h"
+#include "../common/msgcat.h"
 
 #define SRC_TOLD_MS 1000	/* one 429 a second; the rest just closes */
 

@@ -22,3 +22,4 @@ OBJS_fuzz_spec = $(SPEC) $(COMMON)
 
 OBJS_test_canon = common/canon.o $(COMMON)
 OBJS_fuzz_canon = common/canon.o $(COMMON)
+OBJS_fuzz_conf = $(filter-out common/conf.o,$(COMMON))

@@ -1,0 +1,27 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * common/canon: C16 of 07 §2.1.  What is read is written back the same.
+ */
+#include "fuzz.h"
+
+#include "../../common/canon.h"
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct canon *root;
+	char *text;
+	size_t n;
+
+	if (canon_parse(data, len, &root) != 0) {
+		FUZZ_CHECK(root == NULL);
+		return 0;
+	}
+	FUZZ_CHECK(canon_format(root, &text, &n) == 0);
+	FUZZ_CHECK(n == len && memcmp(text, data, n) == 0);
+	free(text);
+	canon_free(root);
+	return 0;
+}

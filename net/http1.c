@@ -172,7 +172,9 @@ http1_parse_headers(uint8_t *p, const uint8_t *end, struct http1_head *h)
 static int
 http1_parse_version(const char *text, struct http1_head *h)
 {
-	if (strncmp(text, "HTTP/", 5) != 0)
+	if (strlen(text) != 8 || strncmp(text, "HTTP/", 5) != 0 ||
+	    !isdigit((unsigned char)text[5]) || text[6] != '.' ||
+	    !isdigit((unsigned char)text[7]))
 		return CL_FORMAT;
 	if (strcmp(text, "HTTP/1.1") == 0)
 		h->minor = 1;

@@ -23,3 +23,36 @@ OBJS_fuzz_spec = $(SPEC) $(COMMON)
 OBJS_test_canon = common/canon.o $(COMMON)
 OBJS_fuzz_canon = common/canon.o $(COMMON)
 OBJS_fuzz_conf = $(filter-out common/conf.o,$(COMMON))
+
+SPAWN = sandbox/spawn.o $(SELF) $(COMMON)
+SPAWN_LIBS = $(LIB_SECCOMP) $(LIB_CAPNG)
+OBJS_test_shim = sandbox/shim_job.o common/spool.o $(SPAWN)
+LIBS_test_shim = $(SPAWN_LIBS)
+
+OBJS_test_store = $(STORE) $(COMMON)
+LIBS_test_store = $(LIB_SQLITE) $(LIB_CRYPTO)
+OBJS_test_audit = $(STORE) $(COMMON)
+LIBS_test_audit = $(LIB_SQLITE) $(LIB_CRYPTO)
+OBJS_test_token = $(STORE) $(COMMON)
+LIBS_test_token = $(LIB_SQLITE) $(LIB_CRYPTO)
+
+OBJS_test_ws = net/ws.o $(COMMON)
+OBJS_test_pin = common/pin.o $(COMMON)
+OBJS_test_http1 = net/http1.o net/http1_format.o $(COMMON)
+LIBS_test_http1 = $(LIB_CRYPTO)
+
+# The device monitor (agent/).
+OBJS_test_url = agent/url.o $(COMMON)
+OBJS_fuzz_url = agent/url.o $(COMMON)
+OBJS_test_bundle = common/bundle.o common/flatjson.o $(COMMON)
+OBJS_fuzz_bundle = common/bundle.o common/flatjson.o $(COMMON)
+OBJS_test_credential = agent/credential.o common/bundle.o \
+	common/flatjson.o $(COMMON)
+OBJS_fuzz_credential = agent/credential.o agent/handledir.o agent/procid.o \
+	common/bundle.o common/flatjson.o $(COMMON)
+OBJS_test_workdir = agent/workdir.o $(COMMON)
+OBJS_test_environment = agent/environment.o $(COMMON)
+OBJS_test_agent_conf = agent/agent_conf.o $(COMMON)
+OBJS_test_handledir = agent/handledir.o agent/procid.o $(COMMON)
+OBJS_test_start = agent/start_job.o agent/environment.o sandbox/shim_job.o \
+	$(SPEC) $(COMMON)

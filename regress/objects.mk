@@ -56,3 +56,7 @@ OBJS_test_agent_conf = agent/agent_conf.o $(COMMON)
 OBJS_test_handledir = agent/handledir.o agent/procid.o $(COMMON)
 OBJS_test_start = agent/start_job.o agent/environment.o sandbox/shim_job.o \
 	$(SPEC) $(COMMON)
+
+OBJS_test_ask = net/ask.o $(COMMON)
+OBJS_test_logindex = common/logindex.o $(COMMON)
+OBJS_test_hub_log = net/hub_log.o net/hub_logcut.o common/logindex.o $(COMMON)

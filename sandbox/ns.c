@@ -384,39 +384,48 @@ ns_keep_sort(struct ns_view *v)
 	}
 }
 
-int
-ns_start_view(struct ns_view *v)
+static int
+ns_build_view(struct ns_view *v)
 {
 	size_t i;
-	int r, saved;
+	int r;
 
-	v->cwd_fd = -1;
-	v->nkeeps = v->ncovers = 0;
-	v->has_proc = 0;
-	v->step = "/";
 	/* Mounts of the host still come and go in here, ours never leave. */
 	if (mount(NULL, "/", NULL, NS_MS_SLAVE | NS_MS_REC, NULL) == -1)
 		return CL_SYSTEM;
 	if ((r = ns_keep_all(v)) != CL_OK || (r = ns_cover_all(v)) != CL_OK)
-		goto out;
+		return r;
 	ns_keep_sort(v);
 	for (i = 0; i < v->nkeeps; i++)
 		if ((r = ns_attach(v, &v->keeps[i])) != CL_OK)
-			goto out;
+			return r;
 	if ((r = ns_cover_inside(v)) != CL_OK)
-		goto out;
+		return r;
 	ns_mount_pts();
 	v->has_proc = mount("proc", "/proc", "proc", NS_MS_NOSUID |
 	    NS_MS_NODEV | NS_MS_NOEXEC, NULL) == 0;
 	v->step = v->job->tree;
 	v->cwd_fd = open(v->job->tree, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
 	    O_CLOEXEC);
-	if (v->cwd_fd == -1)
-		r = CL_SYSTEM;
-	else
-		r = ns_check_tree(v, v->cwd_fd);
-out:
+	return v->cwd_fd == -1 ? CL_SYSTEM : ns_check_tree(v, v->cwd_fd);
+}
+
+int
+ns_start_view(struct ns_view *v)
+{
+	size_t i;
+	int r, saved;
+	mode_t mask;
+
+	v->cwd_fd = -1;
+	v->nkeeps = v->ncovers = 0;
+	v->has_proc = 0;
+	v->step = "/";
+	/* Mount points on the way to its tree are for walking through. */
+	mask = umask(022);
+	r = ns_build_view(v);
 	saved = errno;
+	(void)umask(mask);
 	for (i = 0; i < v->nkeeps; i++)
 		close(v->keeps[i].fd);
 	errno = saved;

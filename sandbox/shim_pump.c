@@ -33,10 +33,11 @@ shim_pump_may_read(struct shim_pump *p, int64_t now_ms, int *wait_msp)
 {
 	struct spool_head *h = p->spool.head;
 	uint64_t sent = spool_load_u64(&h->sent);
+	uint64_t total = spool_load_u64(&h->total);
 
 	*wait_msp = -1;
-	if (spool_load_u64(&h->link_up) == 0 ||
-	    spool_load_u64(&h->total) - sent < SPOOL_HIGH_LEN) {
+	if (spool_load_u64(&h->link_up) == 0 || sent > total ||
+	    total - sent < SPOOL_HIGH_LEN) {
 		p->stall_at = 0;
 		return 1;
 	}

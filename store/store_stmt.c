@@ -16,7 +16,6 @@
  * journal be written.  Nothing is kept in temporary files.
  */
 const char *const store_pragmas[] = {
-	"PRAGMA locking_mode = EXCLUSIVE",
 	"PRAGMA journal_mode = PERSIST",
 	"PRAGMA journal_size_limit = 4194304",
 	"PRAGMA synchronous = FULL",
@@ -25,6 +24,14 @@ const char *const store_pragmas[] = {
 	"PRAGMA recursive_triggers = ON",
 	"PRAGMA cell_size_check = ON",
 	"PRAGMA temp_store = MEMORY",
+	/*
+	 * The lock, for good.  Taken in one step before the mode is set: in
+	 * exclusive mode a shared lock is never given back, and two processes
+	 * that each hold one would wait for each other.
+	 */
+	"BEGIN EXCLUSIVE",
+	"PRAGMA locking_mode = EXCLUSIVE",
+	"COMMIT",
 	NULL
 };
 

@@ -91,6 +91,7 @@ OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
 	common/field_json.o common/jsonw.o common/spec.o \
 	common/spec_check.o common/spec_work.o common/rule.o \
 	common/rule_net.o common/caps.o sandbox/spawn.o sandbox/probe.o \
+	sandbox/ns.o sandbox/cgroup.o sandbox/filter.o \
 	sandbox/shim_job.o $(COMMON) $(SELF)
 LIBS_cloop-agentd = $(DAEMON_LIBS) $(LIB_CRYPTO)
 
@@ -306,10 +307,11 @@ fuzz: $(addprefix $(B)/libfuzzer/,$(FUZZERS))
 	    *" all "*|*" $${f#fuzz_} "*) ;; *) continue ;; esac; \
 	    n=$${f#fuzz_}; mkdir -p $(B)/corpus/$$n regress/corpus/$$n; \
 	    printf '  FUZZ    %s (%s s)\n' $$n $(SECONDS); \
-	    $(B)/libfuzzer/$$f -max_total_time=$(SECONDS) -verbosity=0 \
-		-print_final_stats=0 -timeout=10 -rss_limit_mb=2048 \
-		-artifact_prefix=$(B)/corpus/crash-$$n- \
-		$(B)/corpus/$$n regress/corpus/$$n || exit 1; \
+	    $(B)/libfuzzer/$$f -max_total_time=$(SECONDS) -timeout=10 \
+		-rss_limit_mb=2048 -artifact_prefix=$(B)/corpus/crash-$$n- \
+		$(B)/corpus/$$n regress/corpus/$$n >$(B)/corpus/$$n.log 2>&1 || \
+		{ tail -n 40 $(B)/corpus/$$n.log; exit 1; }; \
+	    sed -n 's/^Done \(.*\) in .*/          \1/p' $(B)/corpus/$$n.log; \
 	done
 
 bench: $(B)/all

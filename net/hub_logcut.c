@@ -19,6 +19,7 @@
 
 #define HLOG_CUT_MARKS (HLOG_CUT_PIECES + 2)
 #define HLOG_CUT_BLOCK 100
+#define HLOG_CUT_ALIGN 65536	/* no file system has larger blocks */
 
 struct hlog_mark {
 	uint64_t file;
@@ -26,7 +27,8 @@ struct hlog_mark {
 };
 
 struct hlog_cut {
-	struct hlog_mark end;		/* of the hole; its begin before that */
+	uint64_t begin;			/* of the hole, in the file */
+	struct hlog_mark end;
 	struct hlog_mark marks[HLOG_CUT_MARKS];
 	unsigned int nmarks;
 };
@@ -51,6 +53,7 @@ hlog_cut_add(struct hlog *h, const struct hlog_mark *at)
 			return CL_OK;
 		if ((h->cut = calloc(1, sizeof(*h->cut))) == NULL)
 			return CL_NOMEM;
+		h->cut->begin = at->file;
 		h->cut->end = *at;
 		return CL_OK;
 	}
@@ -96,6 +99,7 @@ hlog_cut_punch_one(struct hlog *h)
 	struct hlog_cut *c = h->cut;
 	struct logindex_record r = { 0 };
 	struct hlog_mark m = c->marks[0];
+	uint64_t from;
 	int ret;
 
 	r.kind = LOGINDEX_CUT;
@@ -106,8 +110,11 @@ hlog_cut_punch_one(struct hlog *h)
 	/* First the record: a reader must not meet zeroes unwarned. */
 	if ((ret = hlog_put_record(h, &r)) != CL_OK)
 		return ret;
+	/* The block that the piece before ended in becomes free only now. */
+	from = r.file_off - c->begin > HLOG_CUT_ALIGN ?
+	    r.file_off - HLOG_CUT_ALIGN : c->begin;
 	if (fallocate(h->log_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-	    (off_t)r.file_off, (off_t)r.file_len) == -1 && errno != EINTR) {
+	    (off_t)from, (off_t)(m.file - from)) == -1 && errno != EINTR) {
 		h->no_punch = 1;
 		return CL_UNSUPPORTED;
 	}

@@ -64,3 +64,8 @@ OBJS_test_tlsio = $(NETIO) $(COMMON)
 LIBS_test_tlsio = $(LIB_EVENT) $(LIB_SSL) $(LIB_CRYPTO)
 OBJS_test_tlskey = net/tlskey.o $(NETIO) $(COMMON)
 LIBS_test_tlskey = $(LIB_EVENT) $(LIB_SSL) $(LIB_CRYPTO)
+OBJS_test_hub_route = net/hub_route.o net/hub_conf.o net/hub_source.o \
+	net/http1.o net/http1_format.o $(COMMON)
+LIBS_test_hub_route = $(LIB_CRYPTO)
+OBJS_test_hub_session = $(HUBNET) $(COMMON)
+LIBS_test_hub_session = $(LIB_EVENT) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)

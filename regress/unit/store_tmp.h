@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * A state directory for tests of the store, gone at exit.
+ * A state directory for tests of the store, gone at exit.  In memory where
+ * there is such a place: thousands of commits, each synced.
  */
 #ifndef CLOOP_STORE_TMP_H
 #define CLOOP_STORE_TMP_H
@@ -47,7 +48,8 @@ tmp_new(void)
 	tmp_remove();
 	tmp_owner = getpid();
 	snprintf(tmp_dir, sizeof(tmp_dir), "%s/cloop-unit.XXXXXX",
-	    base != NULL ? base : "/tmp");
+	    base != NULL ? base :
+	    access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	ASSERT_TRUE(mkdtemp(tmp_dir) != NULL);
 	if (!registered++)
 		(void)atexit(tmp_remove);

@@ -45,7 +45,8 @@ int util_load_fd(int fd, size_t max, uint8_t **datap, size_t *lenp);
  */
 int util_save_file(const char *path, mode_t mode, const void *data,
     size_t len);
-int util_write_all(int fd, const void *data, size_t len);	/* blocking fd */
+/* To a blocking descriptor. */
+int util_write_all(int fd, const void *data, size_t len);
 /* mkdir -p; existing ones are left alone.  The last gets mode and owner
  * ((uid_t)-1: leave). */
 int util_make_dirs(const char *path, mode_t mode, uid_t uid, gid_t gid);

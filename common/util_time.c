@@ -40,7 +40,7 @@ util_days_of(int64_t year, int month, int day)
 {
 	int64_t era, yoe, doy;
 
-	year -= month <= 2;		/* years begin in March: leap day last */
+	year -= month <= 2;		/* March first: leap day last */
 	era = (year >= 0 ? year : year - 399) / 400;
 	yoe = year - era * 400;
 	doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;

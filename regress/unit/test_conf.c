@@ -308,7 +308,8 @@ test_option(void)
 static void
 test_round_trip(void)
 {
-	static const char *const texts[] = { "", "Flag no\nCount 16\nSize 640K\n"
+	static const char *const texts[] = { "",
+	    "Flag no\nCount 16\nSize 640K\n"
 	    "Age 90\nName \"a \\\\b\"\nPath \"/a b\"\nLevel low\n"
 	    "List a b\nList \"a  b\"\nList \"\"\nWords \"# x\" \"\\\"q\"\n",
 	    "Name \"none\"\nList \"none\"\nSize 1000\nWords \" a \"\n",

@@ -103,7 +103,8 @@ test_json(void)
 
 	TEST_START("JSON: strings, numbers, escapes undone once");
 	log_begin(LOGL_INFO, LOGF_JSON);
-	log_info("x", "n=12 neg=-3 zero=0 id=007 s=%s t=a/b bare", log_q("1\"\\\n"));
+	log_info("x", "n=12 neg=-3 zero=0 id=007 s=%s t=a/b bare",
+	    log_q("1\"\\\n"));
 	log_end();
 	ASSERT_MEM_EQ(line, "{\"time\":\"2", 10);
 	pairs = strstr(line, "\"level\"");

@@ -73,7 +73,8 @@ test_zone(void)
 static void
 test_refused(void)
 {
-	static const char *const bad[] = { "", "1970-01-01", "1970-01-01T00:00Z",
+	static const char *const bad[] = { "", "1970-01-01",
+	    "1970-01-01T00:00Z",
 	    "1970-01-01T00:00:00", "1970-01-01t00:00:00Z",
 	    "1970-01-01T00:00:00z", "1970-01-01 00:00:00Z",
 	    "1970-1-01T00:00:00Z", "70-01-01T00:00:00Z",

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The cloop authors; see LICENSE.
+#
+# Style 3.4, 3.5, 3.7: what a machine can see.
+tid="the sources keep the house rules"
+trees=one
+
+find common store sandbox net priv agent regress -name '*.[ch]' \
+    ! -path 'regress/fixtures/*' | sort >"$TMP/files"
+
+# Calls in code: lines of a comment begin with " *".
+calls()
+{
+	xargs grep -HnE "\\b($1)[[:space:]]*\\(" | grep -Ev '^[^:]*:[0-9]*:([[:space:]]| )*(/\*|\*)'
+}
+
+# check TEXT: stdin lists violations.
+check()
+{
+	cat >"$TMP/found"
+	if [ -s "$TMP/found" ]; then
+		fail "$1: $(wc -l <"$TMP/found")"
+		note "$(head -n 20 "$TMP/found")"
+	else
+		pass "$1"
+	fi
+}
+
+# Width is counted in characters with tabs at 8.
+LC_ALL=C xargs -a "$TMP/files" awk '
+{
+	line = $0; gsub(/[\200-\277]/, "", line)
+	col = 0; n = length(line)
+	for (i = 1; i <= n; i++)
+		col += substr(line, i, 1) == "\t" ? 8 - col % 8 : 1
+	if (col > 80)
+		print FILENAME ":" FNR ": " col " columns"
+}' | check "no line is wider than 80 columns"
+
+xargs -a "$TMP/files" grep -Hn '[[:space:]]$' | check "no white space at the end of a line"
+xargs -a "$TMP/files" grep -HnE '^ {8}' | check "tabs indent"
+xargs -a "$TMP/files" grep -HnE '^[[:space:]]*//' | check "no // comments"
+xargs -a "$TMP/files" grep -HnE 'return \([^()]*\);$' | check "return without parentheses"
+for f in $(cat "$TMP/files"); do
+	head -n 4 "$f" | grep -q 'SPDX-License-Identifier: ISC' || echo "$f"
+done | check "every file begins with its licence"
+banned='strcpy|strcat|sprintf|vsprintf|gets|atoi|atol|strtok|alloca|system'
+banned="$banned|popen|mktemp|tmpnam|rand|srand|usleep"
+grep -v '^regress/' "$TMP/files" | calls "$banned" |
+    check "no forbidden calls"
+grep '\.c$' "$TMP/files" | grep -v '^regress/' | xargs wc -l |
+    awk '$2 != "total" && $1 > 700' | check "no file is longer than 700 lines"
+wc -l configure.ac | awk '$1 > 250' | check "configure.ac has at most 250 lines"
+
+# What libraries must not do (3.6): only debug lines, no end of the process.
+grep -E '^(common|store|net/(ws|http1|json|frame|tlsio))' "$TMP/files" |
+    grep -Ev '^common/(log|xmem|idgen)\.|^store/(cloop_|keygen|enroll)' |
+    calls 'log_(error|warn|info)|fatal|exit|_exit|abort' |
+    check "libraries neither log nor exit"
+
+tool=../shared/tools/house-check
+if [ -e "$tool" ]; then
+	python3 "$tool" . >"$TMP/house" 2>&1 && r=0 || r=$?
+	if [ "$r" -ne 0 ]; then
+		fail "house-check"
+		note "$(grep -v '^warning' "$TMP/house")"
+	else
+		pass "house-check: $(tail -n 1 "$TMP/house")"
+	fi
+fi

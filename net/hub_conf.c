@@ -217,7 +217,7 @@ hub_conf_get(struct buf *b, struct hub_conf *c)
 	    (r = hub_conf_get_proxies(b, &new)) != CL_OK ||
 	    (r = buf_end(b)) != CL_OK)
 		goto out;
-	if (new.worker >= MAX_NET_WORKERS || new.log_level > LOGL_DEBUG ||
+	if (new.worker > MAX_NET_WORKERS || new.log_level > LOGL_DEBUG ||
 	    new.heartbeat_s < HEARTBEAT_MIN_S ||
 	    new.heartbeat_s > HEARTBEAT_MAX_S || new.max_agents == 0 ||
 	    new.max_pending == 0 || new.max_per_source == 0) {

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "../common/err.h"
 #include "../common/log.h"
@@ -46,6 +47,8 @@ main(int argc, char *argv[])
 
 	closefrom(FETCH_CHANNEL_FD + 1);
 	umask(077);
+	/* Reads /etc/localtime now: OpenSSL's mktime() would, in the jail. */
+	tzset();
 	log_init("agentd-fetch", LOGL_INFO, LOGF_TEXT);
 	signal(SIGPIPE, SIG_IGN);
 	/* A terminal's ^C is the monitor's: it says bye through us. */

@@ -7,7 +7,8 @@
 
 OBJS_test_field = $(SPEC) $(COMMON)
 OBJS_test_jsonw = $(SPEC) $(COMMON)
-OBJS_test_spec = $(SPEC) $(COMMON)
+OBJS_test_spec = $(FRAME) $(COMMON)
+LIBS_test_spec = $(LIB_JSONC)
 OBJS_test_json = $(FRAME) $(COMMON)
 LIBS_test_json = $(LIB_JSONC)
 OBJS_test_frame = $(FRAME) $(COMMON)

@@ -61,7 +61,15 @@ STORE = store/store.o store/store_row.o store/store_stmt.o \
 	store/store_handle.o store/store_audit.o store/token.o \
 	store/token_op.o store/keyfile.o common/canon.o
 
-OBJS_cloopd = priv/cloopd.o $(COMMON) $(SELF)
+OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
+	priv/monitor.o priv/child.o priv/setup.o priv/agents.o \
+	priv/handles.o priv/hfiles.o priv/hello.o priv/life.o priv/gates.o \
+	priv/dispatch.o priv/refuse.o priv/devask.o priv/clients.o \
+	priv/ctlout.o priv/answer_net.o priv/answer_auth.o \
+	priv/answer_handle.o priv/answer_ctl.o priv/answer_ctl_list.o \
+	priv/answer_ctl_run.o priv/answer_ctl_admin.o \
+	$(STORE) common/ctlmsg.o $(SPEC) common/logindex.o common/pin.o \
+	sandbox/spawn.o $(COMMON) $(SELF)
 LIBS_cloopd = $(DAEMON_LIBS) $(LIB_SQLITE) $(LIB_CRYPTO)
 
 # The bytes of a connection, and all of the hub's network side but its main.
@@ -77,7 +85,7 @@ LIBS_cloopd-net = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
 OBJS_cloopd-key = priv/cloopd_key.o $(COMMON) $(SELF)
 LIBS_cloopd-key = $(DAEMON_LIBS) $(LIB_CRYPTO)
 
-OBJS_cloopd-ctl = priv/cloopd_ctl.o $(COMMON) $(SELF)
+OBJS_cloopd-ctl = priv/cloopd_ctl.o priv/ctl_client.o $(COMMON) $(SELF)
 LIBS_cloopd-ctl = $(DAEMON_LIBS)
 
 OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
@@ -290,7 +298,12 @@ check:
 
 check-build: $(B)/all $(B)/tests $(B)/asan/all $(B)/asan/tests
 
-unit: $(B)/tests $(B)/asan/tests
+# With LTESTS only those tests are built.
+PICKED_TESTS = $(if $(LTESTS),$(foreach t,$(LTESTS),\
+	$(addprefix unit/,$(filter test_$(t)%,$(UNIT_TESTS))) \
+	$(addprefix replay/,$(filter fuzz_$(t)%,$(FUZZERS)))),tests)
+
+unit: $(addprefix $(B)/,$(PICKED_TESTS)) $(addprefix $(B)/asan/,$(PICKED_TESTS))
 	@$(RUN) -b $(B) -b $(B)/asan unit fuzz
 
 regress: check-build
@@ -301,10 +314,9 @@ peer: $(B)/all
 
 # make fuzz SECONDS=n [LTESTS=name]: libFuzzer on each decoder in turn.
 SECONDS = 30
-fuzz: $(addprefix $(B)/libfuzzer/,$(FUZZERS))
-	@for f in $(FUZZERS); do \
-	    case " $(or $(LTESTS),all) " in \
-	    *" all "*|*" $${f#fuzz_} "*) ;; *) continue ;; esac; \
+PICKED_FUZZERS = $(if $(LTESTS),$(addprefix fuzz_,$(LTESTS)),$(FUZZERS))
+fuzz: $(addprefix $(B)/libfuzzer/,$(PICKED_FUZZERS))
+	@for f in $(PICKED_FUZZERS); do \
 	    n=$${f#fuzz_}; mkdir -p $(B)/corpus/$$n regress/corpus/$$n; \
 	    printf '  FUZZ    %s (%s s)\n' $$n $(SECONDS); \
 	    $(B)/libfuzzer/$$f -max_total_time=$(SECONDS) -timeout=10 \
@@ -333,6 +345,51 @@ users:
 	    systemd-sysusers "$(CURDIR)/etc/sysusers.conf"; \
 	else sh etc/make-users etc/sysusers.conf; fi
 
+# Nothing of the administrator's is overwritten; running it again changes
+# nothing.  Users and directories are made only on the running system.
+INSTALL = install
+unitdir = $(prefix)/lib/systemd/system
+D = $(DESTDIR)
+DATA = $(INSTALL) -m 644
+# Units name the installed paths.
+SED_PATHS = sed -e 's,/usr/sbin/,$(sbindir)/,g' -e 's,/usr/bin/,$(bindir)/,g'
+
+install: all
+	@echo "  INSTALL $(D)$(prefix), $(D)$(sysconfdir)/cloop"
+	@$(INSTALL) -d $(D)$(bindir) $(D)$(sbindir) $(D)$(CLOOP_LIBEXECDIR) \
+	    $(D)$(unitdir) $(D)$(prefix)/lib/sysusers.d \
+	    $(D)$(prefix)/lib/tmpfiles.d $(D)$(sysconfdir)/cloop
+	@$(INSTALL) -d -m 700 $(D)$(sysconfdir)/cloop/keys
+	@for p in $(filter $(BIN_PROGS),$(HAVE_PROGS)); do \
+	    $(INSTALL) -m 755 $(B)/$$p $(D)$(bindir)/ || exit 1; done
+	@for p in $(filter $(SBIN_PROGS),$(HAVE_PROGS)); do \
+	    $(INSTALL) -m 755 $(B)/$$p $(D)$(sbindir)/ || exit 1; done
+	@for p in $(filter $(LIBEXEC_PROGS),$(HAVE_PROGS)); do \
+	    $(INSTALL) -m 755 $(B)/$$p $(D)$(CLOOP_LIBEXECDIR)/ || exit 1; done
+	@for f in $(wildcard man/*.[1-9]); do d=$(D)$(mandir)/man$${f##*.}; \
+	    $(INSTALL) -d $$d && $(DATA) $$f $$d/ || exit 1; done
+	@for f in $(wildcard etc/*.service); do \
+	    $(SED_PATHS) $$f >$(B)/unit.tmp && $(DATA) $(B)/unit.tmp \
+		$(D)$(unitdir)/$${f##*/} || exit 1; done; rm -f $(B)/unit.tmp
+	@$(DATA) etc/sysusers.conf $(D)$(prefix)/lib/sysusers.d/cloop.conf
+	@$(DATA) etc/tmpfiles.conf $(D)$(prefix)/lib/tmpfiles.d/cloop.conf
+	@for f in cloopd.conf cloop-agentd.conf; do \
+	    t=$(D)$(sysconfdir)/cloop/$$f; \
+	    [ -e $$t ] || [ ! -e etc/$$f ] || $(DATA) etc/$$f $$t || exit 1; done
+	@for f in $(wildcard etc/completion/*); do \
+	    d=$(D)$(datarootdir)/bash-completion/completions; \
+	    $(INSTALL) -d $$d && $(DATA) $$f $$d/ || exit 1; done
+	@[ -n "$(D)" ] || [ "$$(id -u)" != 0 ] || \
+	    $(MAKE) --no-print-directory users install-dirs
+
+# The directories of etc/tmpfiles.conf, now rather than at the next boot.
+install-dirs:
+	@sed -n 's/^d *//p' etc/tmpfiles.conf | \
+	while read -r path mode user group _; do \
+	    [ -d "$$path" ] || $(INSTALL) -d -m "$$mode" -o "$$user" \
+		-g "$$group" "$$path" || exit 1; done
+	@[ ! -d /run/systemd/system ] || systemctl daemon-reload
+
 clean:
 	@for d in obj unit replay asan libfuzzer; do rm -rf $(B)/$$d; done
 	@cd $(B) 2>/dev/null && rm -f $(PROGS) || true
@@ -343,4 +400,4 @@ distclean: clean
 
 FORCE:
 .PHONY: all asan help deps deps-build check check-build unit regress peer \
-	fuzz bench demo users clean distclean FORCE
+	fuzz bench demo users install install-dirs clean distclean FORCE

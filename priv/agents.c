@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
-#include "caps.h"
-#include "err.h"
+#include "../common/buf.h"
+#include "../common/caps.h"
+#include "../common/err.h"
 #include "handles.h"
 #include "hello.h"
-#include "msgcat.h"
-#include "util.h"
+#include "../common/msgcat.h"
+#include "../common/util.h"
 
 static int
 agent_cmp(struct agent *a, struct agent *b)
@@ -116,6 +116,7 @@ agents_add(struct agents *t, const struct store_agent *row)
 		agent_free(a);
 		return old;
 	}
+	a->number = ++t->last_number;
 	t->nagents++;
 	return a;
 }
@@ -143,6 +144,17 @@ agents_find(struct agents *t, const char *id)
 	memset(&key, 0, sizeof(key));
 	key.row.agent_id = (char *)(uintptr_t)id;
 	return RB_FIND(agent_tree, &t->by_id, &key);
+}
+
+struct agent *
+agents_find_number(struct agents *t, uint64_t number)
+{
+	struct agent *a;
+
+	RB_FOREACH(a, agent_tree, &t->by_id)
+		if (a->number == number)
+			return a;
+	return NULL;
 }
 
 struct agent *

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/store.h"
+#include "../store/store.h"
 
 struct caps;
 struct handle;
@@ -47,6 +47,7 @@ RB_HEAD(session_tree, session);
 
 struct agent {
 	RB_ENTRY(agent) entry;
+	uint64_t number;	/* in this process only */
 	struct store_agent row;
 	int status;		/* AGENT_* */
 	int64_t status_at;	/* wall ns */
@@ -67,7 +68,7 @@ RB_HEAD(agent_tree, agent);
 struct agents {
 	struct agent_tree by_id;
 	struct session_tree sessions;
-	uint64_t last_session;
+	uint64_t last_session, last_number;
 	size_t nagents, nsessions;
 };
 
@@ -82,6 +83,7 @@ struct agent *agents_add(struct agents *t, const struct store_agent *row);
 /* Undo agents_add of this turn: no session, no handle may refer to it. */
 void agents_del(struct agents *t, struct agent *a);
 struct agent *agents_find(struct agents *t, const char *id);
+struct agent *agents_find_number(struct agents *t, uint64_t number);
 struct agent *agents_next(struct agents *t, const struct agent *a);
 
 /* A new session of this agent; NULL without memory. */

@@ -19,15 +19,15 @@
 
 #include <event2/event.h>
 
-#include "err.h"
-#include "limits.h"
-#include "log.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/log.h"
 #include "monitor.h"
-#include "paths.h"
+#include "../common/paths.h"
 #include "setup.h"
-#include "util.h"
+#include "../common/util.h"
 
-#include "sandbox/spawn.h"
+#include "../sandbox/spawn.h"
 
 /* Confinement and library warm-up take 0.1 s; sanitizers ten times that. */
 #define START_TIMEOUT_MS 30000

@@ -13,8 +13,8 @@
 
 #include <stdint.h>
 
-#include "imsg.h"
-#include "msgcat.h"
+#include "../common/imsg.h"
+#include "../common/msgcat.h"
 
 struct event;
 struct monitor;

@@ -21,12 +21,12 @@
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 
-#include "err.h"
-#include "limits.h"
-#include "log.h"
-#include "paths.h"
-#include "util.h"
-#include "xmem.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/log.h"
+#include "../common/paths.h"
+#include "../common/util.h"
+#include "../common/xmem.h"
 
 static const char *const config_levels[] = {
 	"fatal", "error", "warn", "info", "debug", NULL

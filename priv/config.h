@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conf.h"
+#include "../common/conf.h"
 
 /* Values as written; strings are owned. */
 struct hub_conf {

@@ -13,16 +13,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "caps.h"
-#include "ctlmsg.h"
-#include "err.h"
+#include "../common/caps.h"
+#include "../common/ctlmsg.h"
+#include "../common/err.h"
 #include "hfiles.h"
-#include "limits.h"
-#include "log.h"
+#include "../common/limits.h"
+#include "../common/log.h"
 #include "monitor.h"
-#include "msgcat.h"
+#include "../common/msgcat.h"
 #include "refuse.h"
-#include "util.h"
+#include "../common/util.h"
 
 void
 ctlout_send_row(struct monitor *mon, uint64_t id, uint32_t type,

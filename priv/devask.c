@@ -13,10 +13,10 @@
 #include <bsd/string.h>
 
 #include "ctlout.h"
-#include "err.h"
-#include "limits.h"
+#include "../common/err.h"
+#include "../common/limits.h"
 #include "monitor.h"
-#include "msgcat.h"
+#include "../common/msgcat.h"
 #include "refuse.h"
 
 static const struct devask_row {

@@ -11,6 +11,7 @@
 
 #include <bsd/sys/queue.h>
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct buf;

@@ -17,20 +17,20 @@
 
 #include <bsd/string.h>
 
-#include "caps.h"
+#include "../common/caps.h"
 #include "ctlout.h"
-#include "err.h"
+#include "../common/err.h"
 #include "gates.h"
 #include "hello.h"
 #include "hfiles.h"
-#include "idgen.h"
-#include "limits.h"
-#include "log.h"
+#include "../common/idgen.h"
+#include "../common/limits.h"
+#include "../common/log.h"
 #include "monitor.h"
-#include "msgcat.h"
+#include "../common/msgcat.h"
 #include "refuse.h"
-#include "spec.h"
-#include "util.h"
+#include "../common/spec.h"
+#include "../common/util.h"
 
 /* --- where --- */
 
@@ -102,6 +102,11 @@ dispatch_check(struct monitor *mon, struct agent *a, const struct spec *spec,
 	in.caps = &caps;
 	bad = gates_check(&in, r);
 	caps_clear(&caps);
+	if (!bad && a->nrunning >= MAX_HANDLES_PER_SESSION) {
+		refuse_set(r, "agent_busy", "%s has %u workloads", a->row.name,
+		    a->nrunning);
+		bad = 1;
+	}
 	return bad;
 }
 
@@ -338,13 +343,13 @@ dispatch_tell(struct monitor *mon, struct handle *h, const struct refusal *r)
 
 /* The commit failed: nothing was sent, nothing is kept. */
 static void
-dispatch_undo(struct monitor *mon, uint64_t number, uint64_t aux)
+dispatch_undo(struct monitor *mon, uint64_t number, uint64_t aux, int ok)
 {
 	struct handle *h = handles_find(&mon->handles, number);
 	struct refusal r;
 
 	(void)aux;
-	if (h == NULL)
+	if (h == NULL || ok)
 		return;
 	refuse_set(&r, "internal", "the hub's store failed: %s",
 	    mon->last_error);
@@ -413,7 +418,7 @@ dispatch_run(struct monitor *mon, const struct dispatch *d, struct agent *a)
 	}
 	dispatch_audit(mon, h, "workspace.provision_start",
 	    d->spec->workspace.kind, d->spec->workspace.repo, NULL);
-	mon_add_undo(mon, dispatch_undo, h->row.number, 0);
+	mon_add_after(mon, dispatch_undo, h->row.number, 0);
 	if ((rc = handle_add_waiter(h, d->ctl, d->detach ? WAIT_STARTED :
 	    WAIT_RUN)) == CL_OK)
 		rc = hello_open_handle(mon, s, h);

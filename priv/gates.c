@@ -13,12 +13,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "caps.h"
-#include "err.h"
-#include "jsonw.h"
-#include "limits.h"
+#include "../common/caps.h"
+#include "../common/err.h"
+#include "../common/jsonw.h"
+#include "../common/limits.h"
 #include "refuse.h"
-#include "spec.h"
+#include "../common/spec.h"
 
 /* Room for the credential and the envelope in a start frame (05 §9). */
 #define GATE_RESERVE_LEN 8192

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "agents.h"
-#include "err.h"
-#include "msgcat.h"
-#include "util.h"
+#include "../common/err.h"
+#include "../common/msgcat.h"
+#include "../common/util.h"
 
 static int
 handle_number_cmp(struct handle *a, struct handle *b)

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/store.h"
+#include "../store/store.h"
 
 struct agent;
 struct agents;

@@ -14,15 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "err.h"
+#include "../common/err.h"
 #include "hfiles.h"
 #include "life.h"
-#include "limits.h"
-#include "log.h"
-#include "logindex.h"
+#include "../common/limits.h"
+#include "../common/log.h"
+#include "../common/logindex.h"
 #include "monitor.h"
-#include "msgcat.h"
-#include "util.h"
+#include "../common/msgcat.h"
+#include "../common/util.h"
 
 /* One verdict of a HELLO_ANS. */
 struct hello_verdict {
@@ -130,6 +130,20 @@ hello_judge_offer(struct monitor *mon, struct session *s,
 	return 1;
 }
 
+/*
+ * What was not offered is handed over as well: the first heartbeat that
+ * does not list it ends it (05 §14.2), and only who knows it can notice.
+ */
+static void
+hello_open_rest(struct monitor *mon, struct session *s)
+{
+	struct handle *h;
+
+	TAILQ_FOREACH(h, &s->agent->handles, of_agent)
+		if (!handle_is_closed(h) && h->row.state != HS_PENDING)
+			(void)hello_open_handle(mon, s, h);
+}
+
 static void
 hello_answer(struct monitor *mon, struct session *s, struct hello *h)
 {
@@ -146,6 +160,7 @@ hello_answer(struct monitor *mon, struct session *s, struct hello *h)
 		    &v[n]))
 			n++;
 	}
+	hello_open_rest(mon, s);
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u8(&b, HELLO_OK);
 	buf_put_u16(&b, (uint16_t)s->protocol);

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "caps.h"
+#include "../common/caps.h"
 
 struct child;
 struct handle;

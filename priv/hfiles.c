@@ -17,10 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "err.h"
-#include "limits.h"
-#include "logindex.h"
-#include "util.h"
+#include "../common/err.h"
+#include "../common/limits.h"
+#include "../common/logindex.h"
+#include "../common/util.h"
 
 #define HEX_MAX (2 * MAX_ID_LEN + 1)
 #define HPATH_MAX (MAX_PATH_LEN + HEX_MAX + 32)

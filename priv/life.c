@@ -13,15 +13,15 @@
 #include "ctlout.h"
 #include "devask.h"
 #include "dispatch.h"
-#include "err.h"
+#include "../common/err.h"
 #include "hello.h"
 #include "hfiles.h"
-#include "limits.h"
-#include "log.h"
+#include "../common/limits.h"
+#include "../common/log.h"
 #include "monitor.h"
-#include "ctlmsg.h"
-#include "msgcat.h"
-#include "util.h"
+#include "../common/ctlmsg.h"
+#include "../common/msgcat.h"
+#include "../common/util.h"
 
 /* A live worker answers SESSION_DROP within a turn; bye may take 2 s. */
 #define DROP_TIMEOUT_MS 10000
@@ -101,6 +101,8 @@ life_release_handles(struct monitor *mon, struct session *s)
 		if (h->session != s->number)
 			continue;
 		h->session = 0;
+		if (handle_is_closed(h))
+			dispatch_settle(mon, h);
 		/* 05 §10: lost before started means dropped. */
 		if (h->row.state == HS_PENDING && !handle_is_closed(h))
 			dispatch_fail(mon, h, RES_SESSION_CLOSED, "", "");
@@ -192,12 +194,12 @@ life_retry_saves(struct monitor *mon)
 
 /* The commit that held the end of a handle failed: it is retried. */
 static void
-life_undo_save(struct monitor *mon, uint64_t number, uint64_t aux)
+life_undo_save(struct monitor *mon, uint64_t number, uint64_t aux, int ok)
 {
 	struct handle *h = handles_find(&mon->handles, number);
 
 	(void)aux;
-	if (h != NULL)
+	if (h != NULL && !ok)
 		h->unsaved = 1;
 }
 
@@ -212,7 +214,7 @@ life_end_handle(struct monitor *mon, struct handle *h)
 	if (h->row.finished_at == UTIL_TIME_ZERO)
 		h->row.finished_at = h->row.closed_at;
 	life_save_handle(mon, h);
-	mon_add_undo(mon, life_undo_save, h->row.number, 0);
+	mon_add_after(mon, life_undo_save, h->row.number, 0);
 	log_info("handle-end", "handle=%s agent=%s state=%s exit-code=%lld "
 	    "log-bytes=%llu gapped=%d", log_q(h->row.handle_id),
 	    log_q(h->row.agent_id), ctl_format_handle_state(h->row.state),

@@ -7,7 +7,8 @@
  * One turn = everything one pass of the event loop brought.  What handlers
  * send is held until the turn's store writes are committed, so that nothing
  * is acknowledged that a power cut could take back; when the commit fails,
- * answers become failures and the undo functions put the tables right.
+ * what was to be sent only then is dropped, and the functions that waited for
+ * it put the tables right and say so.
  */
 #ifndef PRIV_MONITOR_H
 #define PRIV_MONITOR_H
@@ -15,20 +16,20 @@
 #include <stdint.h>
 
 #include "agents.h"
-#include "buf.h"
+#include "../common/buf.h"
 #include "child.h"
 #include "clients.h"
 #include "config.h"
 #include "devask.h"
 #include "handles.h"
-#include "pin.h"
-#include "secret.h"
+#include "../common/pin.h"
+#include "../common/secret.h"
 
 struct event_base;
 struct imsg;
 struct listener;
 struct mon_out;
-struct mon_undo;
+struct mon_after;
 struct store;
 
 enum mon_phase { MON_BOOTING, MON_SERVING, MON_STOPPING };
@@ -37,6 +38,9 @@ struct monitor {
 	struct event_base *base;
 	enum mon_phase phase;
 	int exit_status;
+	int done;		/* leave the loop */
+	unsigned int ndebug;	/* -d given */
+	int quiet;		/* -q */
 	int64_t started_at;	/* monotonic ms */
 	struct config_args args;
 	struct hub_conf conf;
@@ -44,7 +48,6 @@ struct monitor {
 	struct secret mac_key;
 	char pin[PIN_TEXT_LEN + 1];	/* "" without TLS */
 	int has_tls;
-	uid_t owner;		/* of keys and state: ours */
 	/* children */
 	struct child *children;	/* key, ctl, net 1..n */
 	size_t nchildren;
@@ -61,7 +64,7 @@ struct monitor {
 	/* the turn */
 	int durable;		/* mon_send: only if the commit succeeds */
 	struct mon_out *out_head, **out_tailp;
-	struct mon_undo *undos;
+	struct mon_after *after_head, **after_tailp;
 	/* timers and signals */
 	struct event *tick, *watchdog, *stop_timer;
 	struct event *signals[5];
@@ -72,13 +75,16 @@ struct monitor {
 };
 
 typedef int mon_handler_fn(struct monitor *, struct child *, struct imsg *);
-typedef void mon_undo_fn(struct monitor *, uint64_t id, uint64_t aux);
+/* ok: the turn's commit succeeded. */
+typedef void mon_after_fn(struct monitor *, uint64_t id, uint64_t aux,
+    int ok);
 
 /* The handler of a type the monitor receives, or NULL. */
 mon_handler_fn *mon_find_handler(uint32_t type);
 /* Read, check and handle one message; kills the child for a violation. */
 void mon_on_message(struct child *c, struct imsg *m);
 
+void mon_init_turn(struct monitor *mon);
 void mon_begin_turn(struct monitor *mon);
 void mon_end_turn(struct monitor *mon);
 /*
@@ -87,8 +93,8 @@ void mon_end_turn(struct monitor *mon);
  */
 void mon_send(struct child *c, uint32_t type, uint64_t id, struct buf *body,
     int fd);
-/* Run fn(id, aux) should this turn's commit fail. */
-void mon_add_undo(struct monitor *mon, mon_undo_fn *fn, uint64_t id,
+/* Run fn once the turn is committed, or is known to have failed. */
+void mon_add_after(struct monitor *mon, mon_after_fn *fn, uint64_t id,
     uint64_t aux);
 /* Free what a last, unfinished turn held. */
 void mon_drop_turn(struct monitor *mon);
@@ -101,6 +107,8 @@ struct child *mon_find_child(struct monitor *mon, uint64_t generation);
 struct child *mon_get_ctl(struct monitor *mon);
 /* Remember for `status`, and log. */
 void mon_set_error(struct monitor *mon, const char *text);
+/* One page of state to the log (SIGUSR1). */
+void mon_dump(struct monitor *mon);
 /* Leave the event loop with this exit status. */
 void mon_stop(struct monitor *mon, int exit_status);
 

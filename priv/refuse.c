@@ -13,7 +13,7 @@
 
 #include <bsd/string.h>
 
-#include "msgcat.h"
+#include "../common/msgcat.h"
 
 /* A code without a row has no advice: never a platitude (05 §3.6). */
 static const struct refuse_row {

@@ -8,7 +8,7 @@
 #ifndef PRIV_REFUSE_H
 #define PRIV_REFUSE_H
 
-#include "limits.h"
+#include "../common/limits.h"
 
 struct refusal {
 	const char *code;		/* constant; NULL: no refusal */

@@ -23,14 +23,14 @@
 
 #include <bsd/string.h>
 
-#include "err.h"
-#include "imsg.h"
-#include "limits.h"
-#include "log.h"
+#include "../common/err.h"
+#include "../common/imsg.h"
+#include "../common/limits.h"
+#include "../common/log.h"
 #include "monitor.h"
-#include "msgcat.h"
-#include "util.h"
-#include "xmem.h"
+#include "../common/msgcat.h"
+#include "../common/util.h"
+#include "../common/xmem.h"
 
 #define LISTEN_BACKLOG 1024
 #define MAX_CERT_LEN 262144	/* a chain is a few KiB */

@@ -1,0 +1,49 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The monitor's handlers, one per catalogue row it receives (monitor.c has
+ * the table).  CL_OK, or an error: the message broke a rule and its sender
+ * ends.  A handler checks meaning from the monitor's own records.
+ */
+#ifndef PRIV_ANSWERS_H
+#define PRIV_ANSWERS_H
+
+#include "monitor.h"
+
+/* answer_net.c: the children themselves, and reports of cloopd-net */
+mon_handler_fn answer_net_ready, answer_net_stopped, answer_key_ready,
+    answer_origin_refused, answer_foreign, answer_penalty;
+/* answer_auth.c: identities and sessions */
+mon_handler_fn answer_auth, answer_hello, answer_session_up,
+    answer_session_down, answer_session_seen, answer_caps, answer_who;
+/* answer_handle.c: what becomes of handles */
+mon_handler_fn answer_start_ans, answer_device_ans, answer_handle_status,
+    answer_handle_progress, answer_handle_lost;
+/* answer_ctl.c, answer_ctl_list.c, answer_ctl_run.c, answer_ctl_admin.c */
+mon_handler_fn answer_ctl_ready, answer_ctl_client, answer_ctl_gone,
+    answer_ctl_pace, answer_ctl_hello, answer_ctl_status,
+    answer_ctl_agents, answer_ctl_run, answer_ctl_ps, answer_ctl_show,
+    answer_ctl_wait, answer_ctl_logs, answer_ctl_signal,
+    answer_ctl_inventory, answer_ctl_audit, answer_ctl_verify,
+    answer_ctl_reload, answer_ctl_mint, answer_ctl_enrollments,
+    answer_ctl_revoke, answer_ctl_quit;
+
+/* The session a worker speaks of: its own, else NULL. */
+struct session *answer_find_session(struct monitor *mon,
+    const struct child *c, uint64_t number);
+
+/*
+ * The operator behind a request.  NULL: the request is a violation of
+ * cloopd-ctl's (unknown client, role not checked).
+ */
+struct ctl_client *answer_ctl_begin(struct monitor *mon,
+    const struct imsg *m);
+/* A body that does not decode is the operator's fault: say so. */
+int answer_ctl_malformed(struct monitor *mon, const struct imsg *m);
+/* "uid:1000" for records; dst[32]. */
+#define ACTOR_MAX 32
+void answer_ctl_format_actor(const struct ctl_client *c,
+    char dst[ACTOR_MAX]);
+
+#endif

@@ -1,0 +1,181 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * sandbox/spawn: what a helper finds when it starts (design: fds 0 and 1
+ * null, 2 log, 3 channel; almost no environment), and failures (00 §3).
+ */
+#include "unit.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "common/err.h"
+#include "sandbox/spawn.h"
+
+static char dir[] = "/tmp/cloop-spawn.XXXXXX";
+
+static void
+make_program(const char *name, const char *script, mode_t mode)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	ASSERT_PTR_NE(f, NULL);
+	fputs(script, f);
+	fclose(f);
+	ASSERT_INT_EQ(chmod(path, mode), 0);
+}
+
+/* Everything the child wrote to its log. */
+static void
+run(const struct spawn_opts *opts, char *text, size_t len)
+{
+	struct spawn_opts o = *opts;
+	int log[2], fd, status;
+	size_t at = 0;
+	ssize_t n;
+	pid_t pid;
+
+	ASSERT_INT_EQ(pipe2(log, O_CLOEXEC), 0);
+	o.log_fd = log[1];
+	ASSERT_ERR(spawn_start(&o, &pid, &fd), CL_OK);
+	close(log[1]);
+	while (at < len - 1 && (n = read(log[0], text + at, len - 1 - at)) > 0)
+		at += (size_t)n;
+	text[at] = '\0';
+	close(log[0]);
+	ASSERT_INT_EQ(waitpid(pid, &status, 0), pid);
+	ASSERT_INT_EQ(status, 0);
+	close(fd);
+}
+
+static void
+test_layout(void)
+{
+	static const char *const args[] = { "one", "two words", NULL };
+	struct spawn_opts o = { .program = "helper", .args = args };
+	char text[4096];
+	int extra, i;
+
+	TEST_START("descriptors, arguments, environment, umask, signals");
+	ASSERT_PTR_NE(mkdtemp(dir), NULL);
+	setenv("CLOOP_LIBEXEC", dir, 1);
+	setenv("CLOOP_STATE_HMAC_KEY", "secret", 1);
+	setenv("LANG", "C.UTF-8", 1);
+	make_program("helper", "#!/bin/bash\nexec 1>&2\n"
+	    "cd /proc/self/fd; for f in [0-9]*; do "
+	    "[ $f -lt 200 ] && echo \"$f $(readlink /proc/$$/fd/$f)\"; done\n"
+	    "echo \"args $1,$2\"; umask; pwd\n"
+	    "tr '\\0' '\\n' </proc/$$/environ\n"
+	    "grep -E '^Sig(Blk|Ign)' /proc/$$/status\nexit 0\n", 0755);
+	for (i = 0; i < 50; i++)
+		extra = open("/etc/passwd", O_RDONLY);	/* no CLOEXEC */
+	signal(SIGPIPE, SIG_IGN);
+	run(&o, text, sizeof(text));
+	for (; i > 0; i--)
+		close(extra--);
+	ASSERT_PTR_NE(strstr(text, "0 /dev/null\n1 "), NULL);
+	ASSERT_PTR_NE(strstr(text, "\n3 socket:"), NULL);
+	ASSERT_PTR_EQ(strstr(text, "/etc/passwd"), NULL);
+	ASSERT_PTR_NE(strstr(text, "args one,two words\n0077\n"), NULL);
+	ASSERT_PTR_NE(strstr(text, "LANG=C.UTF-8\n"), NULL);
+	ASSERT_PTR_NE(strstr(text, "detect_leaks=0\n"), NULL);
+	ASSERT_PTR_EQ(strstr(text, "secret"), NULL);
+	ASSERT_PTR_EQ(strstr(text, "PATH="), NULL);
+	/* bash ignores SIGQUIT by itself; SIGPIPE was our doing. */
+	ASSERT_PTR_NE(strstr(text, "SigIgn:"), NULL);
+	ASSERT_INT_EQ(strtoul(strstr(text, "SigIgn:") + 8, NULL, 16) &
+	    (1UL << (SIGPIPE - 1)), 0);
+}
+
+static void
+test_failures(void)
+{
+	struct spawn_opts o = { .program = "nothing-4711" };
+	char path[4096], small[4];
+	pid_t pid;
+	int fd;
+
+	TEST_START("no program, no account, a bad interpreter: an error, "
+	    "nothing left");
+	ASSERT_ERR(spawn_start(&o, &pid, &fd), CL_NOTFOUND);
+	make_program("plain", "x", 0644);
+	o.program = "plain";
+	if (geteuid() != 0)
+		ASSERT_ERR(spawn_start(&o, &pid, &fd), CL_NOTFOUND);
+	make_program("broken", "#!/nonexistent/interpreter\n", 0755);
+	o.program = "broken";
+	ASSERT_ERR(spawn_start(&o, &pid, &fd), CL_SYSTEM);
+	ASSERT_INT_EQ(errno, ENOENT);
+	ASSERT_INT_EQ(waitpid(-1, NULL, WNOHANG), -1);
+	o.program = "helper";
+	o.user = "no-such-user-4711";
+	ASSERT_ERR(spawn_start(&o, &pid, &fd), CL_NOTFOUND);
+	ASSERT_ERR(spawn_find_program("../x", path, sizeof(path)), CL_FORMAT);
+	ASSERT_ERR(spawn_find_program("helper", small, sizeof(small)),
+	    CL_TOOBIG);
+	ASSERT_ERR(spawn_find_program("helper", path, sizeof(path)), CL_OK);
+}
+
+/* A helper must not outlive its monitor; a shim must. */
+static void
+check_parent_death(int flags, int dies)
+{
+	struct spawn_opts o = { .program = "sleeper", .flags = flags };
+	int out[2], fd;
+	pid_t pid, child = 0;
+	struct pollfd pfd;
+
+	ASSERT_INT_EQ(pipe2(out, O_CLOEXEC), 0);
+	fflush(stdout);
+	if ((pid = fork()) == 0) {
+		o.log_fd = out[1];
+		if (spawn_start(&o, &child, &fd) != CL_OK)
+			_exit(1);
+		(void)!write(out[1], &child, sizeof(child));
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	close(out[1]);
+	ASSERT_INT_EQ(read(out[0], &child, sizeof(child)),
+	    (ssize_t)sizeof(child));
+	/* Its log is its copy of the pipe: end of file is its end. */
+	pfd.fd = out[0];
+	pfd.events = POLLIN;
+	ASSERT_INT_EQ(poll(&pfd, 1, dies ? 5000 : 300) > 0, dies);
+	if (!dies)
+		kill(child, SIGKILL);
+	close(out[0]);
+}
+
+static void
+test_parent_death(void)
+{
+	char command[128];
+
+	TEST_START("a helper dies with its monitor, a shim does not");
+	make_program("sleeper", "#!/bin/sh\nexec sleep 30\n", 0755);
+	check_parent_death(0, 1);
+	check_parent_death(SPAWN_SURVIVE, 0);
+	snprintf(command, sizeof(command), "%s/helper", dir);
+	unlink(command);
+	snprintf(command, sizeof(command), "%s/sleeper", dir);
+	unlink(command);
+	snprintf(command, sizeof(command), "%s/broken", dir);
+	unlink(command);
+	snprintf(command, sizeof(command), "%s/plain", dir);
+	unlink(command);
+	rmdir(dir);
+}
+
+UNIT_MAIN(test_layout, test_failures, test_parent_death)

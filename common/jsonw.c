@@ -11,8 +11,6 @@
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,17 +167,16 @@ jsonw_close_array(struct jsonw *w)
 	jsonw_close(w, ']');
 }
 
-/* 1: copied as it is. */
-static int
-jsonw_is_plain(unsigned char c, int html, int valid)
-{
-	if (c < 0x20 || c == '"' || c == '\\')
-		return 0;
-	if (html && (c == '<' || c == '>' || c == '&'))
-		return 0;
-	/* 0xe2 may begin U+2028 or U+2029. */
-	return c < 0x80 || (valid && c != 0xe2);
-}
+/* Bytes of a string by what they need; output goes through here. */
+#define JW_ESCAPE 1	/* always escaped */
+#define JW_HTML 2	/* escaped unless JSONW_NO_HTML */
+#define JW_HIGH 4	/* copied when all of the text is UTF-8 */
+#define JW_E2 8		/* may begin U+2028 or U+2029 */
+static const unsigned char jsonw_class[256] = {
+	[0 ... 0x1f] = JW_ESCAPE, ['"'] = JW_ESCAPE, ['\\'] = JW_ESCAPE,
+	['<'] = JW_HTML, ['>'] = JW_HTML, ['&'] = JW_HTML,
+	[0x80 ... 0xe1] = JW_HIGH, [0xe2] = JW_E2, [0xe3 ... 0xff] = JW_HIGH
+};
 
 /* Length of the code point at p, 0 when it is not UTF-8. */
 static size_t
@@ -194,18 +191,17 @@ static void
 jsonw_add_ascii(struct jsonw *w, unsigned char c)
 {
 	static const char shorts[] = "\"\"\\\\\bb\ff\nn\rr\tt";
-	char esc[8];
+	static const char hex[] = "0123456789abcdef";
+	char esc[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
 	size_t i;
 
 	for (i = 0; i + 1 < sizeof(shorts); i += 2) {
 		if ((unsigned char)shorts[i] != c)
 			continue;
-		esc[0] = '\\';
 		esc[1] = shorts[i + 1];
 		jsonw_add(w, esc, 2);
 		return;
 	}
-	snprintf(esc, sizeof(esc), "\\u%04x", c);
 	jsonw_add(w, esc, 6);
 }
 
@@ -236,16 +232,18 @@ static void
 jsonw_add_quoted(struct jsonw *w, const void *text, size_t len)
 {
 	const unsigned char *p = text;
-	int html = (w->flags & JSONW_NO_HTML) == 0;
-	int valid = len == 0 || utf8_is_valid(p, len);
+	unsigned int special = JW_ESCAPE | JW_E2;
 	size_t i = 0, run;
 
+	if ((w->flags & JSONW_NO_HTML) == 0)
+		special |= JW_HTML;
+	if (len > 0 && !utf8_is_valid(p, len))
+		special |= JW_HIGH;
 	jsonw_add_char(w, '"');
 	while (i < len && w->error == 0) {
-		for (run = i; run < len; run++) {
-			if (!jsonw_is_plain(p[run], html, valid))
-				break;
-		}
+		run = i;
+		while (run < len && (jsonw_class[p[run]] & special) == 0)
+			run++;
 		if (run > i)
 			jsonw_add(w, p + i, run - i);
 		i = run;
@@ -298,22 +296,33 @@ jsonw_put_raw(struct jsonw *w, const char *text, size_t len)
 	jsonw_add(w, text, len);
 }
 
+/* Decimal digits, by hand: three numbers go out with every chunk. */
+static void
+jsonw_put_digits(struct jsonw *w, int minus, uint64_t v)
+{
+	char num[24];
+	size_t i = sizeof(num);
+
+	do {
+		num[--i] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v != 0);
+	if (minus)
+		num[--i] = '-';
+	jsonw_put_raw(w, num + i, sizeof(num) - i);
+}
+
 void
 jsonw_put_int(struct jsonw *w, int64_t v)
 {
-	char num[24];
-	int n = snprintf(num, sizeof(num), "%" PRId64, v);
-
-	jsonw_put_raw(w, num, (size_t)n);
+	/* Unsigned arithmetic: -INT64_MIN does not fit an int64_t. */
+	jsonw_put_digits(w, v < 0, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
 void
 jsonw_put_uint(struct jsonw *w, uint64_t v)
 {
-	char num[24];
-	int n = snprintf(num, sizeof(num), "%" PRIu64, v);
-
-	jsonw_put_raw(w, num, (size_t)n);
+	jsonw_put_digits(w, 0, v);
 }
 
 void

@@ -184,6 +184,24 @@ jx_scan_escape(struct jx *x)
 	return CL_OK;
 }
 
+/*
+ * Skip what stands for itself; returns the bits of all bytes seen, so that
+ * bytes above 0x7f show.
+ */
+static int
+jx_skip_plain(struct jx *x)
+{
+	const unsigned char *start = (const unsigned char *)x->text + x->pos;
+	const unsigned char *end = (const unsigned char *)x->text + x->len;
+	const unsigned char *p = start;
+	int bits = 0;
+
+	while (p < end && *p != '"' && *p != '\\' && *p >= 0x20)
+		bits |= *p++;
+	x->pos += (size_t)(p - start);
+	return bits;
+}
+
 static int
 jx_scan_string(struct jx *x)
 {
@@ -195,17 +213,17 @@ jx_scan_string(struct jx *x)
 	if ((r = jx_add_token(x, JX_STRING, &at)) != 0)
 		return r;
 	t = &x->tokens[at];
-	while ((c = jx_peek(x)) != '"') {
-		if (c < 0x20)
+	for (;;) {
+		high |= jx_skip_plain(x);
+		if ((c = jx_peek(x)) == '"')
+			break;
+		if (c != '\\')
 			return jx_fail_at(x, c < 0 ? "string does not end" :
 			    "control character in a string");
 		x->pos++;
-		high |= c;
-		if (c == '\\') {
-			t->flags |= JX_ESCAPED;
-			if ((r = jx_scan_escape(x)) != 0)
-				return r;
-		}
+		t->flags |= JX_ESCAPED;
+		if ((r = jx_scan_escape(x)) != 0)
+			return r;
 	}
 	jx_end_token(x, at);
 	if (high >= 0x80 && !utf8_is_valid(x->text + t->off, t->len))

@@ -247,6 +247,10 @@ hs_process_ws(struct hs *s)
 		else if (r != CL_INCOMPLETE) {
 			hs_on_ws_error(s, r);
 			return;
+		} else if (s->ws.left > MAX_FRAME_LEN - s->ws.message_len) {
+			/* Announced only, but nothing good can come of it. */
+			hs_on_ws_error(s, CL_TOOBIG);
+			return;
 		} else if (evbuffer_get_length(s->in) == 0)
 			return;
 	}

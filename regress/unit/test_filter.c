@@ -119,8 +119,8 @@ test_programs(void)
 {
 	static const char *const scripts[] = {
 		"echo a | cat | wc -c >/dev/null",
-		"python3 -c 'import threading; t = threading.Thread("
-		    "target=int); t.start(); t.join()'",
+		("python3 -c 'import threading; t = threading.Thread("
+		    "target=int); t.start(); t.join()'"),
 		"git --version >/dev/null",
 	};
 	size_t i;

@@ -24,7 +24,7 @@ DEPS_BUILD = gcc libc6-dev make autoconf pkg-config libevent-dev libssl-dev \
 	libsqlite3-dev libjson-c-dev libseccomp-dev libcap-ng-dev libbsd-dev
 DEPS_RUN = openssl iproute2
 DEPS_TEST = clang libclang-rt-14-dev llvm binutils mandoc python3 \
-	python3-websockets procps util-linux git
+	python3-websockets procps util-linux git signify-openbsd
 
 # -------------------------------------------------------------------- programs
 # One list of objects and one of libraries per program.  The link line is the

@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * cloop-enroll: the store itself, while no hub runs.  Its lock keeps a hub
- * from starting meanwhile, and a running hub keeps us out.  A store is never
- * made here: the first start of cloopd does that, so that a wrong
- * StateDirectory is noticed instead of filled.
+ * from starting meanwhile, and a running hub keeps us out.  The default
+ * store is never made here: the first start of cloopd does that, so that a
+ * hub configured for another directory is noticed instead of missed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -310,7 +310,8 @@ enroll_open_local(struct enroll *e)
 	int n;
 
 	n = snprintf(path, sizeof(path), "%s/hub/cloop.db", e->state_dir);
-	if (n < 0 || (size_t)n >= sizeof(path) || access(path, F_OK) != 0)
+	if (n < 0 || (size_t)n >= sizeof(path) ||
+	    (!e->own_state && access(path, F_OK) != 0))
 		return enroll_fail(e, "hub_unreachable", "start cloopd, or "
 		    "name its directory with -o StateDirectory=",
 		    "cloopd is not running at %s, and %s/hub/cloop.db %s",

@@ -131,8 +131,9 @@ enroll_format_when(int64_t t, char dst[ENROLL_TIME_LEN])
 	abs_s = s < 0 ? -s : s;
 	while (abs_s >= units[i].below)
 		i++;
+	/* To the nearest: what was minted for 15 minutes says so. */
 	snprintf(dst, ENROLL_TIME_LEN, "%s%lld%c%s", s > 0 ? "in " : "",
-	    (long long)(abs_s / units[i].s), units[i].unit,
+	    (long long)((abs_s + units[i].s / 2) / units[i].s), units[i].unit,
 	    s > 0 ? "" : " ago");
 }
 

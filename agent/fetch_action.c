@@ -251,7 +251,7 @@ fs_close_link(struct fs *fs)
 {
 	struct frame_bye bye = { .reason = NULL, .reconnect = 1 };
 
-	if (fs->stopping && fs->negotiated != 0 && fl_is_open(fs->link)) {
+	if (fs->stopping && fl_is_open(fs->link)) {
 		bye.reason = (char *)(uintptr_t)"agent shutting down";
 		fs_send(fs, FRAME_BYE, NULL, NULL, &bye, NULL);
 	}

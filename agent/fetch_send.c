@@ -22,8 +22,8 @@ int
 fs_send(struct fs *fs, enum frame_type type, const char *id,
     const char *handle, const void *payload, uint64_t *posp)
 {
-	/* The hello is readable for hubs of any age (01 §3.1). */
-	int v = type == FRAME_HELLO ? PROTO_MIN : fs->negotiated;
+	/* Before the welcome: readable for hubs of any age (01 §3.1). */
+	int v = fs->negotiated != 0 ? fs->negotiated : PROTO_MIN;
 	int r;
 
 	jsonw_reset(&fs->out);

@@ -27,7 +27,8 @@ OBJS_fuzz_conf = $(filter-out common/conf.o,$(COMMON))
 
 SPAWN = sandbox/spawn.o $(SELF) $(COMMON)
 SPAWN_LIBS = $(LIB_SECCOMP) $(LIB_CAPNG)
-OBJS_test_shim = sandbox/shim_job.o common/spool.o $(SPAWN)
+OBJS_test_shim = sandbox/shim_job.o sandbox/cgroup.o common/spool.o \
+	$(SPAWN)
 LIBS_test_shim = $(SPAWN_LIBS)
 
 OBJS_test_store = $(STORE) $(COMMON)
@@ -87,3 +88,14 @@ OBJS_test_filter = sandbox/filter.o $(COMMON)
 LIBS_test_filter = $(LIB_SECCOMP)
 OBJS_test_shim_job = sandbox/shim_job.o $(COMMON)
 OBJS_test_spool = common/spool.o $(COMMON)
+OBJS_fuzz_ws = net/ws.o $(COMMON)
+OBJS_fuzz_http1_request = net/http1.o net/http1_format.o $(COMMON)
+LIBS_fuzz_http1_request = $(LIB_CRYPTO)
+OBJS_fuzz_http1_response = net/http1.o net/http1_format.o $(COMMON)
+LIBS_fuzz_http1_response = $(LIB_CRYPTO)
+OBJS_fuzz_pin = common/pin.o $(COMMON)
+# The differential target does nothing where libwslay is not installed.
+OBJS_fuzz_ws_wslay = net/ws.o $(COMMON)
+ifneq ($(wildcard /usr/include/wslay/wslay.h),)
+LIBS_fuzz_ws_wslay = -lwslay
+endif

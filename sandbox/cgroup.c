@@ -13,6 +13,7 @@
 
 #include <linux/magic.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #include "../common/util.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
+#define CGROUP_PARENT "cloop"
 
 /* /proc/self/cgroup is one line per v1 hierarchy: a few KiB at most. */
 static int
@@ -100,22 +102,68 @@ cgroup_limit_pids(struct cgroup *c, unsigned int max_pids)
 	close(fd);
 }
 
+/*
+ * The group all leaves are in.  It is ours (mode 0755), so that a shim that
+ * gave up its capabilities can still remove its leaf; the group above may
+ * not even be writable for root.
+ */
+static int
+cgroup_open_parent(const char *own, int make)
+{
+	int fd, own_fd, sub;
+
+	if ((own_fd = open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) == -1)
+		return -1;
+	if (make && mkdirat(own_fd, CGROUP_PARENT, 0755) == -1 &&
+	    errno != EEXIST) {
+		close(own_fd);
+		return -1;
+	}
+	fd = openat(own_fd, CGROUP_PARENT,
+	    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	close(own_fd);
+	if (fd == -1 || !make)
+		return fd;
+	/* No member of its own, so it may pass controllers on, where our
+	 * group has them; most do not, and nothing depends on it. */
+	sub = openat(fd, "cgroup.subtree_control", O_WRONLY | O_CLOEXEC);
+	if (sub != -1) {
+		(void)!write(sub, "+pids", 5);
+		close(sub);
+	}
+	return fd;
+}
+
+static int
+cgroup_make_leaf(struct cgroup *c, const char *own)
+{
+	int tries;
+
+	(void)snprintf(c->name, sizeof(c->name), "w%ld-%lld",
+	    (long)getpid(), (long long)util_wall_ns());
+	/* Again when a sweep removed the empty parent in between. */
+	for (tries = 0; tries < 3; tries++) {
+		if ((c->parent_fd = cgroup_open_parent(own, 1)) == -1)
+			return CL_UNSUPPORTED;
+		if (mkdirat(c->parent_fd, c->name, 0755) == 0)
+			return CL_OK;
+		close(c->parent_fd);
+		c->parent_fd = -1;
+		if (errno != ENOENT && errno != ENODEV)
+			break;
+	}
+	return CL_UNSUPPORTED;
+}
+
 int
 cgroup_open(struct cgroup *c, unsigned int max_pids)
 {
-	char path[CGROUP_PATH_MAX];
+	char own[CGROUP_PATH_MAX];
 	int hybrid, saved;
 
 	cgroup_init(c);
-	if (cgroup_find_own(path, &hybrid) != CL_OK)
-		return CL_UNSUPPORTED;
-	if ((c->parent_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) ==
-	    -1)
-		return CL_UNSUPPORTED;
-	(void)snprintf(c->name, sizeof(c->name), "cloop-w%ld-%lld",
-	    (long)getpid(), (long long)util_wall_ns());
-	if (mkdirat(c->parent_fd, c->name, 0755) == -1) {
-		close(c->parent_fd);
+	if (cgroup_find_own(own, &hybrid) != CL_OK ||
+	    cgroup_make_leaf(c, own) != CL_OK) {
 		cgroup_init(c);
 		return CL_UNSUPPORTED;
 	}
@@ -179,4 +227,30 @@ cgroup_close(struct cgroup *c)
 		close(c->parent_fd);
 	}
 	cgroup_init(c);
+}
+
+void
+cgroup_sweep(void)
+{
+	char own[CGROUP_PATH_MAX];
+	struct dirent *de;
+	int fd, hybrid;
+	DIR *d;
+
+	if (cgroup_find_own(own, &hybrid) != CL_OK ||
+	    (fd = cgroup_open_parent(own, 0)) == -1)
+		return;
+	if ((d = fdopendir(fd)) == NULL) {
+		close(fd);
+		return;
+	}
+	/* The kernel refuses to remove one that has members. */
+	while ((de = readdir(d)) != NULL)
+		if (de->d_name[0] == 'w')
+			(void)unlinkat(dirfd(d), de->d_name, AT_REMOVEDIR);
+	closedir(d);
+	if ((fd = open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) == -1)
+		return;
+	(void)unlinkat(fd, CGROUP_PARENT, AT_REMOVEDIR);
+	close(fd);
 }

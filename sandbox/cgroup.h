@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * A leaf cgroup of one workload, below the caller's own group, where the
- * v2 hierarchy (or the `unified` one of a hybrid host) is writable for us:
- * killing everything at once and knowing that nothing is left.  Absent is
- * no failure, the other means of sandbox/shim_kill.c remain.
+ * A leaf cgroup of one workload, in a group "cloop" below the caller's own,
+ * where the v2 hierarchy (or the `unified` one of a hybrid host) is writable
+ * for us: killing everything at once and knowing that nothing is left.
+ * Absent is no failure, the other means of sandbox/shim_kill.c remain.
  */
 #ifndef CLOOP_CGROUP_H
 #define CLOOP_CGROUP_H
@@ -15,7 +15,7 @@
 #define CGROUP_PATH_MAX 4096
 
 struct cgroup {
-	int parent_fd;		/* our own group's directory */
+	int parent_fd;		/* the group "cloop" */
 	int dir_fd;		/* the leaf; for clone3(CLONE_INTO_CGROUP) */
 	int kill_fd;		/* cgroup.kill, or -1 (before Linux 5.14) */
 	int events_fd;		/* cgroup.events */
@@ -42,5 +42,11 @@ int cgroup_is_empty(struct cgroup *c);
 void cgroup_close(struct cgroup *c);
 /* The state of a group that was never opened. */
 void cgroup_init(struct cgroup *c);
+/*
+ * Remove what nobody uses any more: leaves of shims that were killed, and
+ * the group "cloop" itself when it is empty.  For the agent, at start and
+ * at its end.
+ */
+void cgroup_sweep(void);
 
 #endif

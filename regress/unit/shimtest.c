@@ -30,6 +30,7 @@
 #include "common/log.h"
 #include "common/msgcat.h"
 #include "common/util.h"
+#include "sandbox/cgroup.h"
 #include "sandbox/self.h"
 #include "sandbox/spawn.h"
 
@@ -138,6 +139,7 @@ rig_close(struct rig *g)
 		g->shim = -1;
 	}
 	rig_clear(g);
+	cgroup_sweep();
 	nftw(g->base, rig_remove, 16, FTW_DEPTH | FTW_PHYS);
 }
 

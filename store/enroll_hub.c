@@ -39,22 +39,6 @@ hub_ask(struct enroll *e, uint32_t type, struct buf *body, uint32_t row_type,
 }
 
 static int
-hub_server(struct enroll *e, char **serverp)
-{
-	struct ctl_status st;
-	int r;
-
-	*serverp = NULL;
-	field_init(&ctl_status_table, &st);
-	r = hub_ask(e, MSG_CTL_STATUS, NULL, MSG_ROW_STATUS,
-	    &ctl_status_table, &st);
-	if (r == ENROLL_DONE && st.server != NULL)
-		*serverp = strdup(st.server);
-	field_clear(&ctl_status_table, &st);
-	return r;
-}
-
-static int
 hub_mint(struct enroll *e, const struct ctl_mint *m, struct ctl_minted *row)
 {
 	struct buf body;
@@ -177,6 +161,32 @@ hub_enrollments(struct enroll *e, enroll_row_fn *fn, void *arg)
 
 	return hub_list(e, MSG_CTL_ENROLLMENTS, NULL, MSG_ROW_ENROLLMENT,
 	    hub_on_enrollment, &w);
+}
+
+static int
+hub_on_status(struct enroll *e, struct imsg *m, void *arg)
+{
+	struct ctl_status st;
+	char **serverp = arg;
+	int r;
+
+	(void)e;
+	if ((r = field_get(&ctl_status_table, &m->body, &st)) != CL_OK)
+		return r;
+	if ((r = buf_end(&m->body)) == CL_OK && *serverp == NULL &&
+	    (*serverp = strdup(st.server == NULL ? "" : st.server)) == NULL)
+		r = CL_NOMEM;
+	field_clear(&ctl_status_table, &st);
+	return r;
+}
+
+/* ROW_WORKERs follow the ROW_STATUS; only the latter knows the URL. */
+static int
+hub_server(struct enroll *e, char **serverp)
+{
+	*serverp = NULL;
+	return hub_list(e, MSG_CTL_STATUS, NULL, MSG_ROW_STATUS,
+	    hub_on_status, serverp);
 }
 
 static void

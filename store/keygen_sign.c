@@ -128,7 +128,7 @@ static int
 keygen_load_sig(const char *path, struct signify_sig *sig)
 {
 	uint8_t *data = NULL;
-	size_t len;
+	size_t len = 0;
 	int r;
 
 	if ((r = keygen_read_file(path, &data, &len)) != 0)
@@ -146,7 +146,7 @@ keygen_verify_file(const struct keygen *kg, const struct signify_key *k,
 	struct signify_sig sig;
 	char sig_path[MAX_PATH_LEN];
 	uint8_t *data = NULL;
-	size_t len;
+	size_t len = 0;
 	int n, r;
 
 	n = kg->sig != NULL ?

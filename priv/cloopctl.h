@@ -112,7 +112,7 @@ struct follow {
 	int started;
 	int detach;
 	int run;		/* events go to stdout as JSON lines */
-	int ended;		/* `last` is final */
+	int done;		/* CTL_DONE came */
 	struct ctl_handle last;
 	int have_last;
 	uint64_t nsignals;	/* Ctrl-C so far */

@@ -214,12 +214,13 @@ follow_on_row(struct follow *f, struct imsg *m)
 		field_clear(&ctl_handle_table, &f->last);
 		ctl_get_row(&ctl_handle_table, m, &f->last);
 		f->have_last = 1;
-		f->ended = ctl_is_terminal(f->last.state);
 		return -1;
 	case MSG_CTL_ERR:
 		return follow_on_error(f, m);
 	case MSG_CTL_DONE:
-		return m->id == f->req ? EXIT_DONE : -1;
+		if (m->id == f->req)
+			f->done = 1;
+		return -1;
 	default:
 		return -1;
 	}
@@ -265,15 +266,15 @@ static int
 follow_read(struct follow *f, int wait_ms)
 {
 	struct imsg m;
-	int r, status = -1;
+	int r = CL_INCOMPLETE, status = -1;
 
-	while (status == -1 &&
+	while (status == -1 && !f->done &&
 	    (r = ctlclient_read(f->c->client, wait_ms, &m)) == CL_OK) {
 		status = follow_on_row(f, &m);
 		imsg_free(&m);
 		wait_ms = 0;
 	}
-	if (status != -1 || r == CL_INCOMPLETE)
+	if (status != -1 || f->done || r == CL_INCOMPLETE)
 		return status;
 	return follow_reconnect(f);
 }
@@ -283,7 +284,7 @@ follow_open(struct follow *f)
 {
 	int status = -1;
 
-	while (status == -1 && f->view == NULL)
+	while (status == -1 && f->view == NULL && !f->done)
 		status = follow_read(f, 200);
 	return status;
 }
@@ -315,10 +316,10 @@ follow_run(struct follow *f)
 	for (;;) {
 		status = follow_read(f, f->view == NULL || f->detach ? 200 :
 		    n > 0 ? FOLLOW_BUSY_MS : FOLLOW_IDLE_MS);
-		if (status == EXIT_DONE)
-			return follow_end(f);
 		if (status != -1)
 			return status;
+		if (f->done)
+			return follow_end(f);
 		if (!f->run && follow_interrupts > 0)
 			return EXIT_DONE;
 		follow_send_signals(f);

@@ -223,6 +223,7 @@ static int
 run_make_memfd(struct ctl *c, const struct spec *s, int *fdp, size_t *lenp)
 {
 	struct buf b;
+	struct ctl_error e = { .code = "start_too_big" };
 	char *why = NULL;
 	int r, status = EXIT_DONE;
 
@@ -238,9 +239,17 @@ run_make_memfd(struct ctl *c, const struct spec *s, int *fdp, size_t *lenp)
 		r = util_make_memfd(b.data, b.len, fdp);
 	*lenp = b.len;
 	buf_clear(&b);
+	if (r == CL_TOOBIG) {
+		/* The largest start frame is as big: gate 21 of 05 §9. */
+		snprintf(e.message, sizeof(e.message), "command and "
+		    "environment exceed the %d bytes of a start frame",
+		    MAX_FRAME_LEN);
+		snprintf(e.remedy, sizeof(e.remedy),
+		    "put large values into files of the work directory");
+		return ctl_print_error(c, &e);
+	}
 	if (r != CL_OK)
-		status = ctl_usage(c, "the command does not fit: %s",
-		    cl_strerror(r));
+		status = ctl_usage(c, "%s", cl_strerror(r));
 	return status;
 }
 

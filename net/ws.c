@@ -252,6 +252,7 @@ static int
 ws_parse_close(struct ws_parser *p, struct ws_event *ev)
 {
 	p->closed = 1;
+	ws_del_message(p);	/* a message that was under way never ends */
 	if (p->control_len == 0)
 		return CL_OK;
 	if (p->control_len == 1)

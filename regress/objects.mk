@@ -99,3 +99,13 @@ OBJS_fuzz_ws_wslay = net/ws.o $(COMMON)
 ifneq ($(wildcard /usr/include/wslay/wslay.h),)
 LIBS_fuzz_ws_wslay = -lwslay
 endif
+
+# The hub's monitor (priv/), all of it but its main.
+MONITOR = $(filter-out priv/cloopd.o,$(OBJS_cloopd))
+OBJS_test_monitor = $(MONITOR)
+LIBS_test_monitor = $(LIBS_cloopd)
+OBJS_test_dispatch = $(MONITOR)
+LIBS_test_dispatch = $(LIBS_cloopd)
+OBJS_test_gates = priv/gates.o priv/refuse.o $(SPEC) $(COMMON)
+OBJS_test_config = priv/config.o $(COMMON)
+OBJS_test_ctlmsg = common/ctlmsg.o $(SPEC) $(COMMON)

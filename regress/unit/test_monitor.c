@@ -1,0 +1,268 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The monitor's message core (style 3.8, 3.9): a handler for each row, a
+ * dead child for each broken rule, a living monitor after all of it, and
+ * answers that wait for the disk (00 §4).
+ */
+#include <sys/resource.h>
+
+#include "montest.h"
+
+static int
+is_ours(const struct msg_row *row)
+{
+	return row->dir == MSG_N2M || row->dir == MSG_K2M ||
+	    row->dir == MSG_C2M;
+}
+
+static size_t
+slot_of(const struct msg_row *row)
+{
+	return row->dir == MSG_K2M ? 0 : row->dir == MSG_C2M ? 1 : MT_NET1;
+}
+
+static void
+test_table(void)
+{
+	const struct msg_row *rows;
+	size_t i, n;
+
+	TEST_START("each row for the monitor has a handler (style 3.8)");
+	rows = msgcat_get_rows(&n);
+	for (i = 0; i < n; i++) {
+		unit_note("%s", rows[i].name);
+		ASSERT_TRUE((mon_find_handler(rows[i].type) != NULL) ==
+		    is_ours(&rows[i]));
+	}
+	ASSERT_TRUE(mon_find_handler(UINT32_MAX) == NULL);
+	ASSERT_TRUE(mon_find_handler(0) == NULL);
+}
+
+/* Say one message with a body of len zero bytes; 1 when the child died. */
+static int
+dies(size_t slot, uint32_t type, size_t len, int with_fd)
+{
+	static uint8_t zeros[MSG_BODY_MAX + 64];
+	struct child *c = &mt.children[slot];
+	struct imsg m = { .type = type, .id = 1, .fd = -1 };
+	int died;
+
+	if (with_fd)
+		ASSERT_INT_EQ(util_make_memfd("x", 1, &m.fd), CL_OK);
+	buf_init_read(&m.body, zeros, len);
+	mon_on_message(c, &m);
+	imsg_free(&m);
+	died = c->state == CHILD_DOWN;
+	mon_end_turn(&mt);
+	if (died)
+		mt_refill(slot);
+	memset(&c->seen, 0, sizeof(c->seen));
+	return died;
+}
+
+static void
+test_walk(void)
+{
+	const struct msg_row *rows, *row;
+	size_t i, n, slot;
+
+	mt_start();
+	TEST_START("wrong direction, size, descriptor or state: the child "
+	    "dies, the monitor lives (style 3.13)");
+	rows = msgcat_get_rows(&n);
+	for (i = 0; i < n; i++) {
+		row = &rows[i];
+		unit_note("%s", row->name);
+		slot = slot_of(row);
+		if (!is_ours(row)) {
+			ASSERT_TRUE(dies(MT_NET1, row->type, row->min,
+			    row->fd));
+			continue;
+		}
+		/* From a child that has no business with it. */
+		ASSERT_TRUE(dies(slot == MT_NET1 ? 0 : MT_NET1, row->type,
+		    row->min, row->fd));
+		if (row->min > 0)
+			ASSERT_TRUE(dies(slot, row->type, row->min - 1,
+			    row->fd));
+		ASSERT_TRUE(dies(slot, row->type, row->max + 1, row->fd));
+		ASSERT_TRUE(dies(slot, row->type, row->min, !row->fd));
+		if (!(row->states & MS_SERVING))
+			ASSERT_TRUE(dies(slot, row->type, row->min,
+			    row->fd));
+	}
+	ASSERT_TRUE(dies(MT_NET1, 0xdead, 0, 0));
+
+	TEST_START("a killed child is a killed process, its slot is down");
+	kill(mt.children[MT_NET1].pid, 0);
+	ASSERT_TRUE(mt.children[MT_NET1].state == MS_SERVING);
+	{
+		int status;
+		pid_t pid = mt.children[MT_NET1].pid;
+
+		mt_say(MT_NET1, MSG_NET_LISTEN, 0, NULL, -1);
+		ASSERT_INT_EQ(waitpid(pid, &status, 0), pid);
+		ASSERT_TRUE(WIFSIGNALED(status) &&
+		    WTERMSIG(status) == SIGKILL);
+		ASSERT_INT_EQ(mt.children[MT_NET1].state, CHILD_DOWN);
+		mt.children[MT_NET1].pid = 0;
+		mt_fill(MT_NET1);
+	}
+	mt_stop();
+}
+
+static void
+test_fuzz(void)
+{
+	const struct msg_row *rows;
+	uint8_t body[512];
+	struct imsg m;
+	size_t i, j, n, len, slot, k;
+	unsigned int seed = 1;
+
+	mt_start();
+	mt_operator(1, ROLE_OPERATOR);
+	TEST_START("random bodies end children, never the monitor (04 of "
+	    "style 4)");
+	rows = msgcat_get_rows(&n);
+	for (i = 0; i < n; i++) {
+		if (!is_ours(&rows[i]) || rows[i].type == MSG_CTL_RELOAD)
+			continue;
+		slot = slot_of(&rows[i]);
+		for (j = 0; j < 40; j++) {
+			for (k = 0; k < sizeof(body); k++) {
+				seed = seed * 1103515245u + 12345u;
+				/* Mostly small numbers: they decode. */
+				body[k] = (seed >> 16) % 4 ? 0 :
+				    (uint8_t)(seed >> 20);
+			}
+			len = rows[i].min;
+			if (rows[i].max > len)
+				len += (seed >> 8) % (rows[i].max - len + 1) %
+				    (sizeof(body) - len);
+			unit_note("%s %zu", rows[i].name, len);
+			memset(&m, 0, sizeof(m));
+			m.type = rows[i].type;
+			m.id = rows[i].dir == MSG_C2M ? MT_ID(1, 9) : j;
+			m.fd = -1;
+			if (rows[i].fd)
+				ASSERT_INT_EQ(util_make_memfd(body, len,
+				    &m.fd), CL_OK);
+			buf_init_read(&m.body, body, len);
+			mon_on_message(&mt.children[slot], &m);
+			imsg_free(&m);
+			mon_end_turn(&mt);
+			mt_drain(1);
+			mt_drain(MT_NET1);
+			memset(&mt.children[slot].seen, 0,
+			    sizeof(mt.children[slot].seen));
+			if (mt.children[slot].state != CHILD_DOWN)
+				continue;
+			mt_refill(slot);
+			if (slot == 1)
+				mt_operator(1, ROLE_OPERATOR);
+		}
+	}
+	mt_stop();
+}
+
+static void
+test_turn(void)
+{
+	struct imsg m;
+
+	mt_start();
+	TEST_START("nothing leaves before the end of the turn (00 §4)");
+	mon_send(&mt.children[MT_NET1], MSG_NET_START, 5, NULL, -1);
+	ASSERT_INT_EQ(mt_hear(MT_NET1, &m), 0);
+	mon_end_turn(&mt);
+	ASSERT_INT_EQ(mt_hear(MT_NET1, &m), MSG_NET_START);
+	ASSERT_U64_EQ(m.id, 5);
+
+	TEST_START("a child that does not read is replaced, not waited for");
+	{
+		int i;
+
+		for (i = 0; i < 8192 + 600 && mt.children[MT_NET1].state !=
+		    CHILD_DOWN; i++)
+			mon_send(&mt.children[MT_NET1], MSG_NET_START, 1,
+			    NULL, -1);
+		mon_end_turn(&mt);
+		for (i = 0; i < 8192 + 600 && mt.children[MT_NET1].state !=
+		    CHILD_DOWN; i++)
+			mon_send(&mt.children[MT_NET1], MSG_NET_START, 1,
+			    NULL, -1);
+		mon_end_turn(&mt);
+		ASSERT_INT_EQ(mt.children[MT_NET1].state, CHILD_DOWN);
+	}
+	mt_stop();
+}
+
+/* A full disk, as the file system would say it (08 §8). */
+static void
+test_full(void)
+{
+	struct rlimit old, tiny;
+	struct mt_device d;
+	struct imsg m;
+	struct buf b;
+	char token[128];
+	uint64_t id = MT_ID(1, 1);
+
+	mt_start();
+	mt_operator(1, ROLE_OPERATOR);
+	mt_connect(&d, MT_NET1, "edge", NULL);
+	mt_mint("late", NULL, token);
+	mt_drain(1);
+	mt_drain(MT_NET1);
+	ASSERT_INT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+	tiny = old;
+	tiny.rlim_cur = 8192;
+	signal(SIGXFSZ, SIG_IGN);
+	ASSERT_INT_EQ(setrlimit(RLIMIT_FSIZE, &tiny), 0);
+
+	TEST_START("full disk: a run is refused, nothing is sent (05 §10)");
+	mt_run(id, "edge", 1);
+	ASSERT_TRUE(strcmp(mt_refusal(id), "internal") == 0);
+	while (mt_hear(MT_NET1, &m) != 0) {
+		ASSERT_TRUE(m.type != MSG_START);
+		imsg_free(&m);
+	}
+	ASSERT_SIZE_T_EQ(mt.handles.nhandles, 0);
+
+	TEST_START("full disk: a redemption fails and burns nothing");
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, 1);
+	buf_put_str(&b, token);
+	buf_put_str(&b, "192.0.2.7:1");
+	mt_say(MT_NET1, MSG_AUTH, 5, &b, -1);
+	mon_end_turn(&mt);
+	mt_expect(MT_NET1, MSG_AUTH_ANS, &m);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), AUTH_FAILED);
+	ASSERT_SIZE_T_EQ(mt.agents.nagents, 1);
+
+	TEST_START("full disk: a known agent still connects (02 §4.3)");
+	{
+		struct mt_device again = d;
+
+		ASSERT_INT_EQ(mt_auth(&again, MT_NET1, d.credential),
+		    AUTH_OK);
+	}
+	ASSERT_INT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
+
+	TEST_START("afterwards all of it works");
+	mt_drain(1);
+	mt_run(MT_ID(1, 2), "edge", 1);
+	mt_expect(1, MSG_ROW_EVENT, &m);
+	{
+		struct mt_device late;
+
+		memset(&late, 0, sizeof(late));
+		ASSERT_INT_EQ(mt_auth(&late, MT_NET1, token), AUTH_OK);
+	}
+	mt_stop();
+}
+
+UNIT_MAIN(test_table, test_walk, test_fuzz, test_turn, test_full)

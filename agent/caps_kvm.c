@@ -27,7 +27,7 @@
 
 #define KVM_PROBE_MS 1000
 #define KVM_GUEST_LEN 4096
-#define KVM_API 12		/* the only version there has been since 2.6.22 */
+#define KVM_API 12		/* the only version since 2.6.22 */
 
 #if defined(__x86_64__)
 /* Real mode: out %al,$0x10; hlt. */

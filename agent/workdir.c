@@ -35,7 +35,7 @@ struct walk {
 	const struct workdir_root *root;
 	char pending[2 * MAX_PATH_LEN + 2];	/* what is still to be walked */
 	char done[MAX_PATH_LEN + 1];		/* "", or "/a/b" below root */
-	int fd;					/* of `done`, never the root's */
+	int fd;					/* of `done`, not the root's */
 	int nlinks;
 };
 

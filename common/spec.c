@@ -136,7 +136,8 @@ static const struct field spec_write_back_table_rows[] = {
 	F_STR(struct spec_write_back, mode, "mode", O, STR_MAX),
 	F_STR(struct spec_write_back, branch, "branch", O, STR_MAX),
 	F_STR(struct spec_write_back, message, "message", O, STR_MAX),
-	F_INT64(struct spec_write_back, max_bundle_bytes, "max_bundle_bytes", O),
+	F_INT64(struct spec_write_back, max_bundle_bytes,
+	    "max_bundle_bytes", O),
 };
 static F_TABLE(spec_write_back_table, struct spec_write_back);
 

@@ -58,7 +58,7 @@ struct hub {
 	struct jsonw jw;
 	struct log_ratelimit rl_refused, rl_accept, rl_frame;
 	int64_t watch_at;		/* next watchdog round */
-	int64_t stop_at;		/* end of the grace period, 0: serving */
+	int64_t stop_at;		/* end of the grace, 0: serving */
 	int done;			/* leave the loop */
 };
 

@@ -33,12 +33,12 @@ enum ws_code {
 #define WS_CONTROL_MAX 125
 #define WS_MASK_LEN 4
 #define WS_EMPTY_MAX 1024	/* empty fragments of one message: they cost no
-				 * bytes of max_len, so they have their own cap */
+				 * bytes of max_len: a cap of their own */
 
 /* What ws_parse found.  Pointers borrow until the next call on the parser. */
 struct ws_event {
 	enum ws_op op;		/* TEXT, BINARY (whole); PING, PONG, CLOSE */
-	const uint8_t *data;	/* payload; CLOSE: the reason, maybe not UTF-8 */
+	const uint8_t *data;	/* payload; CLOSE: reason, any bytes */
 	size_t len;
 	uint16_t code;		/* CLOSE only; WS_CODE_NONE: none given */
 };

@@ -29,7 +29,7 @@
 struct keygen {
 	struct conf_seen seen;	/* first: conf.h wants it there */
 	char *key_dir;		/* KeyDirectory */
-	char *state_dir;	/* StateDirectory: accepted, as the daemons do */
+	char *state_dir;	/* StateDirectory: accepted as daemons do */
 	const char *file;	/* -f */
 	const char *sig;	/* -s */
 	const char *hosts[KEYGEN_MAX_HOSTS];	/* -n */

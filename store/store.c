@@ -29,7 +29,7 @@
 
 #define STORE_DIR "hub"
 #define STORE_FILE "cloop.db"
-#define STORE_VALUE_MAX (4 * 1024 * 1024)	/* caps are 256 KiB, rows less */
+#define STORE_VALUE_MAX (4 * 1024 * 1024)	/* caps: 256 KiB, rows less */
 
 const char *
 store_error(const struct store *s)

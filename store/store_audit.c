@@ -366,11 +366,13 @@ store_check_row(sqlite3_stmt *st, struct store_walk *w)
 	if (a.seq != w->seq + 1)
 		r = store_set_broken(w, w->seq + 1, "row is missing");
 	else if (memcmp(prev, w->prev, sizeof(prev)) != 0)
-		r = store_set_broken(w, a.seq, "does not follow the row before");
+		r = store_set_broken(w, a.seq,
+		    "does not follow the row before");
 	else if ((r = store_hash_row(&a, prev, want)) == CL_FORMAT)
 		r = store_set_broken(w, a.seq, "detail is not canonical JSON");
 	else if (r == CL_OK && memcmp(hash, want, sizeof(hash)) != 0)
-		r = store_set_broken(w, a.seq, "content does not match its hash");
+		r = store_set_broken(w, a.seq,
+		    "content does not match its hash");
 	store_audit_clear(&a);
 	if (r == CL_OK) {
 		w->seq++;

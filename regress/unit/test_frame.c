@@ -142,7 +142,7 @@ struct row {
 };
 
 #define FILE_JSON(name, mode)                                                  \
-	"{\"dir\":\"/d\",\"name\":\"" name "\",\"mode\":" mode ",\"content\":"  \
+	"{\"dir\":\"/d\",\"name\":\"" name "\",\"mode\":" mode ",\"content\":" \
 	"\"\"}"
 #define START(siblings) "{\"spec\":{\"argv\":[\"a\"]},\"handle_id\":\"h\"" \
 	siblings "}"

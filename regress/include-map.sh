@@ -19,7 +19,8 @@ net/http1		common/ net/http1
 net/tlsio		common/ net/tlsio net/tlskey
 net/tlskey		common/ net/tlskey net/tlsio
 priv/			common/ priv/ sandbox/ store/store store/token store/seal
-priv/cloopd_ctl		common/ sandbox/self.h
+priv/cloopd_ctl		common/ sandbox/self.h priv/ctl_client
+priv/ctl_client		common/ sandbox/self.h priv/ctl_client
 priv/cloopd_key		common/ sandbox/self.h priv/cloopd_key
 priv/cloopctl		common/ priv/cloopctl
 agent/			common/ agent/ sandbox/

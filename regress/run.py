@@ -69,11 +69,19 @@ def read_tap(text, exceptions=()):
         elif line.startswith("#") and open_point is not None:
             open_point.append(line)
     if plan is None:
-        result.fail("ended early, after %d points" % seen,
-                    text.splitlines()[-12:])
+        result.fail("ended early, after %d points" % seen, last_words(text))
     elif seen < plan:
         result.fail("%d planned points did not run" % (plan - seen))
     return result
+
+
+def last_words(text):
+    """What a program that died had to say; a sanitizer says it first."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if "ERROR: " in line or "runtime error" in line:
+            return lines[max(0, number - 1):number + 14]
+    return lines[-12:]
 
 
 def read_point(result, match, exceptions):
@@ -117,8 +125,7 @@ def run_command(argv, env, limit, exceptions=()):
         result.fail("no end after %d s" % limit)
     elif process.returncode != 0 and not result.failed \
             and not (exceptions and result.skipped):
-        result.fail("exit status %d" % process.returncode,
-                    text.splitlines()[-12:])
+        result.fail("exit status %d" % process.returncode, last_words(text))
     return result, text
 
 
@@ -135,8 +142,7 @@ class Runner:
         return dict(
             os.environ, BUILD=os.path.abspath(tree), LC_ALL="C.UTF-8",
             SRC=TOP, CLOOP_LIBEXEC=os.path.abspath(tree),
-            ASAN_OPTIONS="detect_leaks=1:strict_string_checks=1:"
-            "detect_stack_use_after_return=1",
+            ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1",
             UBSAN_OPTIONS="print_stacktrace=1")
 
     def run(self, name, tree, argv, kind, exceptions=()):

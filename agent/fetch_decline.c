@@ -90,8 +90,12 @@ ff_decline_terminal(struct fs *fs, const struct frame_env *env,
     const void *payload)
 {
 	(void)payload;
-	fs_send_error(fs, env->id, "protocol",
-	    "this device opens no terminals");
+	if (fw_find_handle(fs, env->handle) == NULL)
+		fs_send_error(fs, env->id, "unknown_handle",
+		    "this workload is not here");
+	else
+		fs_send_error(fs, env->id, "protocol",
+		    "this device opens no terminals");
 }
 
 static void

@@ -47,6 +47,22 @@ struct agentd_events {
 	struct event *stop;
 };
 
+#ifdef CLOOP_SANITIZE
+/*
+ * LeakSanitizer looks for leaks by tracing its own process, which nobody may
+ * do any more once we are confined: it would end us with an error of its own.
+ */
+static int agentd_is_confined;
+
+int __lsan_is_turned_off(void);
+
+int
+__lsan_is_turned_off(void)
+{
+	return agentd_is_confined;
+}
+#endif
+
 static void
 agentd_init_log(const struct agent_conf *c, const struct agent_flags *f)
 {
@@ -264,6 +280,9 @@ agentd_confine(void)
 		fatal("confine", "step=%s reason=\"%s\"", rep.step,
 		    cl_strerror(r));
 	log_debug("confined", "%s", self_format_report(&rep, text));
+#ifdef CLOOP_SANITIZE
+	agentd_is_confined = 1;
+#endif
 }
 
 /* Every shim of an earlier agent is accounted for: now the hub may ask. */

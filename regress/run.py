@@ -249,11 +249,11 @@ def peer_areas():
             points = areas.setdefault(area, [])
             if not rest:
                 continue
-            text, dash, reason = rest.strip().partition(" -- ")
-            if not dash:
+            text, *reason = re.split(" (?:--|—) ", rest.strip(), maxsplit=1)
+            if not reason:
                 sys.exit("peer-areas:%d: an exception needs ' -- reason'"
                          % number)
-            points.append((text, reason))
+            points.append((text, reason[0]))
     return list(areas.items())
 
 

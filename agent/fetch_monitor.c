@@ -145,7 +145,10 @@ fm_on_message(void *arg, struct imsg *m)
 static void
 fm_on_end(void *arg, const char *why)
 {
-	(void)arg;
+	struct fs *fs = arg;
+
+	/* The hub learns at once; giving memory back takes longer. */
+	fl_free(fs->link);
 	if (why != NULL)
 		fatal("monitor-violation", "reason=\"%s\"", why);
 	/* The monitor is gone: workloads go on without us. */

@@ -12,6 +12,7 @@
 #include "../common/err.h"
 #include "../common/log.h"
 #include "../common/util.h"
+#include "fetch_frame.h"
 #include "fetch_session.h"
 
 /* Asks that belong to no frame: resolve, caps, enrolled. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../common/err.h"
+#include "fetch_frame.h"
 #include "fetch_session.h"
 
 /* The frame structs have no const; nothing here is changed or freed. */

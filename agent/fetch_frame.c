@@ -13,6 +13,7 @@
 #include "../common/log.h"
 #include "../common/spec.h"
 #include "../common/util.h"
+#include "fetch_frame.h"
 #include "fetch_session.h"
 
 #define FF_SKEW_NS (30 * 1000000000LL)

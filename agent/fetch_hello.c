@@ -10,6 +10,7 @@
 #include "../common/err.h"
 #include "../common/log.h"
 #include "../common/util.h"
+#include "fetch_frame.h"
 #include "fetch_session.h"
 
 /* A refused hello: two codes mean "for good" (01 §5.4). */

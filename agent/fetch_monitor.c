@@ -13,6 +13,7 @@
 #include "../common/err.h"
 #include "../common/log.h"
 #include "../common/util.h"
+#include "fetch_frame.h"
 #include "fetch_session.h"
 
 static int

@@ -4,8 +4,8 @@
  *
  * The session role of agentd-fetch: what fetch_*.c share.  One process, one
  * link, one monitor; a single `struct fs`.  Prefixes: fs_ (state machine,
- * fetch_session.c; frames out, fetch_send.c), ff_ (frames in), fa_ (asks),
- * fm_ (the monitor's messages).
+ * fetch_session.c; frames out, fetch_send.c), fm_ (the monitor's messages);
+ * ff_ (fetch_frame.h), fa_ (fetch_ask.h).
  */
 #ifndef CLOOP_FETCH_SESSION_H
 #define CLOOP_FETCH_SESSION_H
@@ -21,6 +21,7 @@
 #include "../net/frame.h"
 #include "../net/json.h"
 #include "chan.h"
+#include "fetch_ask.h"
 #include "fetch_conf.h"
 #include "fetch_link.h"
 #include "fetch_work.h"
@@ -44,18 +45,6 @@ enum fs_event {
 #undef X
 	FS_NEVENTS
 };
-
-/* A question to the monitor.  Its answer may find nobody. */
-struct fa {
-	TAILQ_ENTRY(fa) entry;
-	uint64_t id;
-	uint32_t type;		/* MSG_* of the question */
-	int64_t deadline_at;
-	uint64_t session;	/* of the frame it is for; 0: none */
-	char corr[MAX_ID_LEN + 1];	/* id of that frame */
-	char handle[MAX_ID_LEN + 1];
-};
-TAILQ_HEAD(fa_list, fa);
 
 #define FS_WHY_MAX 512
 #define FS_QUEUE_MAX 16		/* events of one turn */
@@ -136,26 +125,6 @@ int fs_send_hello(struct fs *fs);
 void fs_report_session(struct fs *fs, uint8_t link_state, const char *why);
 void fs_ask_monitor(struct fs *fs, uint32_t type, uint64_t id,
     const struct buf *body, int fd);
-
-/* fetch_frame.c: a frame of the hub while the session is up. */
-void ff_on_frame(struct fs *fs, const struct frame_env *env);
-/* Its start, signal or inventory was answered by the monitor. */
-int ff_on_started(struct fs *fs, struct imsg *m);
-int ff_on_signalled(struct fs *fs, struct imsg *m);
-void ff_on_caps(struct fs *fs, const struct fa *a, struct caps *c);
-void ff_on_timeout(struct fs *fs, const struct fa *a);
-/* fetch_decline.c: requests for what this build does not have.  1: done. */
-int ff_decline(struct fs *fs, const struct frame_env *env,
-    const void *payload);
-
-/* fetch_ask.c; NULL: no memory or too many, nothing was sent. */
-struct fa *fa_put(struct fs *fs, uint32_t type, const struct buf *body,
-    int fd, int64_t timeout_ms);
-struct fa *fa_find(struct fs *fs, uint64_t id, uint32_t type);
-struct fa *fa_find_handle(struct fs *fs, uint32_t type, const char *handle);
-void fa_del(struct fs *fs, struct fa *a);
-void fa_check_deadlines(struct fs *fs, int64_t now);
-int64_t fa_get_deadline(const struct fs *fs);	/* 0: none */
 
 /* fetch_monitor.c, fetch_setup.c */
 int fm_open(struct fs *fs, int fd);

@@ -249,7 +249,7 @@ key_on_client(struct key_state *ks, size_t worker)
 {
 	struct key_client *c = &ks->clients[worker];
 	struct imsg m;
-	const char *why = "bad question, or answers are not read";
+	const char *why = NULL;
 	int r;
 
 	while ((r = imsg_read(&c->chan, &m)) == 0) {
@@ -264,7 +264,8 @@ key_on_client(struct key_state *ks, size_t worker)
 		return;
 	if (r != CL_EOF)
 		log_warn("client-violation", "worker=%zu reason=\"%s\"",
-		    worker, why);
+		    worker, why != NULL ? why :
+		    "bad question, or answers are not read");
 	key_close_client(ks, worker);
 }
 

@@ -1,0 +1,27 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Frames of the hub while the session is up (01 §6.2).  Prefix ff_.
+ */
+#ifndef CLOOP_FETCH_FRAME_H
+#define CLOOP_FETCH_FRAME_H
+
+struct caps;
+struct fa;
+struct frame_env;
+struct fs;
+struct imsg;
+
+/* fetch_frame.c: a frame of the hub while the session is up. */
+void ff_on_frame(struct fs *fs, const struct frame_env *env);
+/* Its start, signal or inventory was answered by the monitor. */
+int ff_on_started(struct fs *fs, struct imsg *m);
+int ff_on_signalled(struct fs *fs, struct imsg *m);
+void ff_on_caps(struct fs *fs, const struct fa *a, struct caps *c);
+void ff_on_timeout(struct fs *fs, const struct fa *a);
+/* fetch_decline.c: requests for what this build does not have.  1: done. */
+int ff_decline(struct fs *fs, const struct frame_env *env,
+    const void *payload);
+
+#endif

@@ -113,3 +113,6 @@ OBJS_test_fetch_output = common/spool.o $(FRAME) $(COMMON)
 LIBS_test_fetch_output = $(LIB_JSONC)
 OBJS_test_cloopd_key = net/tlskey.o $(COMMON)
 LIBS_test_cloopd_key = $(LIB_CRYPTO)
+OBJS_test_caps_detect = agent/caps_detect.o agent/caps_host.o \
+	agent/caps_kvm.o agent/caps_usb.o agent/environment.o $(SPEC) \
+	$(COMMON)

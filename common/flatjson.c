@@ -180,6 +180,7 @@ flatjson_parse_string(struct reader *rd, char **sp)
 		return CL_NOMEM;
 	for (o = s; rd->p < rd->end && *rd->p != '"'; o += n) {
 		n = 1;
+		r = CL_FORMAT;
 		if ((unsigned char)*rd->p < 0x20)
 			goto out;
 		if (*rd->p != '\\') {

@@ -41,7 +41,7 @@ cloopd_usage(void)
 {
 	fprintf(stderr, "usage: cloopd [-dqTt] [-f file] [-o "
 	    "Keyword=value]...\n");
-	exit(1);
+	exit(2);
 }
 
 static void

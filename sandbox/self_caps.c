@@ -8,11 +8,13 @@
  * the process and everything it starts.
  */
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include <linux/securebits.h>
 
 #include <cap-ng.h>
 #include <errno.h>
+#include <unistd.h>
 
 #include "../common/err.h"
 #include "self_int.h"
@@ -43,6 +45,8 @@ static const struct self_cap {
 	{ W_DEVICE, CAP_KILL, "ending the fetcher; inherited by shims" },
 	{ W_DEVICE, CAP_SETPCAP, "children empty their bounding set" },
 	{ W_DEVICE, CAP_SYS_ADMIN, "namespaces and mounts of a sandbox" },
+	{ W_DEVICE, CAP_SETFCAP, "maps of a workload's user namespace: the "
+	    "kernel wants it of whoever maps 0" },
 	{ W_DEVICE, CAP_SETFCAP, "a workload's user namespace maps uid 0" },
 	{ W_SHIM, CAP_KILL, "signals to the workload's user" },
 };
@@ -75,12 +79,31 @@ self_caps_find_child(enum self_profile p)
 	return 0;
 }
 
+/* Straight from the kernel: libcap-ng would read /proc, which is not there
+ * after chroot. */
+static int
+self_caps_load(uint64_t *effectivep, uint64_t *permittedp)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &head, data) == -1)
+		return CL_SYSTEM;
+	*effectivep = data[0].effective |
+	    (uint64_t)data[1].effective << 32;
+	*permittedp = data[0].permitted |
+	    (uint64_t)data[1].permitted << 32;
+	return CL_OK;
+}
+
 int
 self_caps_has(int cap)
 {
-	if (capng_get_caps_process() != 0)
-		return 0;
-	return capng_have_capability(CAPNG_EFFECTIVE, (unsigned int)cap);
+	uint64_t effective, permitted;
+
+	return self_caps_load(&effective, &permitted) == CL_OK &&
+	    (effective & (1ULL << cap)) != 0;
 }
 
 int
@@ -113,19 +136,15 @@ self_caps_cut_bounding(uint64_t keep, int lock)
 int
 self_caps_cut(uint64_t keep)
 {
-	int cap;
+	uint64_t effective, permitted;
+	int cap, r;
 
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == -1 &&
 	    errno != EINVAL)
 		return CL_SYSTEM;
-	if (capng_get_caps_process() != 0)
-		return CL_SYSTEM;
-	for (cap = 0; cap <= CAP_LAST_CAP; cap++) {
-		if ((keep & (1ULL << cap)) != 0 && capng_have_capability(
-		    CAPNG_PERMITTED, (unsigned int)cap))
-			continue;
-		keep &= ~(1ULL << cap);
-	}
+	if ((r = self_caps_load(&effective, &permitted)) != CL_OK)
+		return r;
+	keep &= permitted;
 	capng_clear(CAPNG_SELECT_CAPS);
 	for (cap = 0; cap <= CAP_LAST_CAP; cap++) {
 		if ((keep & (1ULL << cap)) == 0)
@@ -137,14 +156,7 @@ self_caps_cut(uint64_t keep)
 	if (capng_apply(CAPNG_SELECT_CAPS) != 0)
 		return CL_SYSTEM;
 	/* Proof: ask the kernel again. */
-	if (capng_get_caps_process() != 0)
-		return CL_SYSTEM;
-	for (cap = 0; cap <= CAP_LAST_CAP; cap++) {
-		if ((keep & (1ULL << cap)) == 0 && (capng_have_capability(
-		    CAPNG_PERMITTED, (unsigned int)cap) ||
-		    capng_have_capability(CAPNG_EFFECTIVE,
-		    (unsigned int)cap)))
-			return CL_DENIED;
-	}
-	return CL_OK;
+	if ((r = self_caps_load(&effective, &permitted)) != CL_OK)
+		return r;
+	return ((effective | permitted) & ~keep) == 0 ? CL_OK : CL_DENIED;
 }

@@ -482,6 +482,42 @@ test_plain(void)
 	rig_close(&g);
 }
 
+/* What a monitor may still do once it is confined must be enough. */
+static void
+test_confined_monitor(void)
+{
+	struct self_report rep;
+	int status;
+	pid_t pid;
+
+	TEST_START("a confined monitor's shim builds the same sandbox "
+	    "(00 §3.4)");
+	fflush(stdout);
+	if ((pid = fork()) == 0) {
+		if (self_confine_monitor(SELF_MONITOR_DEVICE, &rep) != CL_OK)
+			_exit(2);
+		rig_open(&g);
+		rig_set(&g, "id -u; ls /proc | grep -c '^[0-9]'; "
+		    "tr -s ' ' </proc/self/uid_map; "
+		    "grep 'Max processes' /proc/self/limits | tr -s ' '");
+		if (!rig_start(&g)) {
+			printf("# %s\n", g.failed);
+			_exit(3);
+		}
+		rig_wait(&g, 10000);
+		rig_finish(&g);
+		if (g.is_root && strstr(g.out, " 0 0 4294967295\n"
+		    "Max processes 4096 4096 ") == NULL) {
+			printf("# %s\n", g.out);
+			_exit(4);
+		}
+		rig_close(&g);
+		_exit(g.end.exit_code);
+	}
+	waitpid(pid, &status, 0);
+	ASSERT_INT_EQ(status, 0);
+}
+
 /* The same again as nobody, by our own executable. */
 static void
 test_unprivileged(void)
@@ -492,9 +528,9 @@ test_unprivileged(void)
 	FILE *f;
 	pid_t pid;
 
-	TEST_START("all of it again as an ordinary user (04 §0.3)");
 	if (geteuid() != 0)
 		return;
+	TEST_START("all of it again as an ordinary user (04 §0.3)");
 	ASSERT_INT_EQ(pipe2(out, O_CLOEXEC), 0);
 	rig_set_libexec();
 	fflush(stdout);
@@ -518,4 +554,5 @@ test_unprivileged(void)
 UNIT_MAIN(test_echo, test_record, test_environment, test_privileges,
     test_signals, test_timeout, test_refused, test_hostile, test_bomb,
     test_leftovers, test_hidden, test_writable, test_syscalls, test_adopt,
-    test_violation, test_flood, test_plain, test_unprivileged)
+    test_violation, test_flood, test_plain, test_confined_monitor,
+    test_unprivileged)

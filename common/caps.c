@@ -79,7 +79,7 @@ static const struct field caps_table_rows[] = {
 	CAPS_BOOL(branch_bundles),
 	F_INT64(struct caps, max_concurrent, "max_concurrent", O),
 	CAPS_BOOL(virtualization),
-	F_LIST(struct caps, usb_devices, "usb_devices", O, MAX_USB_IN,
+	F_LIST(struct caps, usb_devices, "usb_devices", O | FIELD_LAX, MAX_USB_IN,
 	    &caps_usb_table),
 	CAPS_BOOL(packet_filter),
 	CAPS_STR(packet_filter_issue, PROSE, MAX_ISSUE_LEN),

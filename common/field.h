@@ -46,6 +46,8 @@ enum field_kind {
 				 * it to its unknown-member hook instead */
 #define FIELD_PROSE 0x08	/* read from JSON: cut when too long, NUL and
 				 * other controls but LF, TAB replaced */
+#define FIELD_LAX 0x10		/* a list: elements that do not decode are
+				 * dropped one by one (03 §13.1) */
 
 struct field_text {
 	char *data;		/* NUL past len; NULL is "" */

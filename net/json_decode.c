@@ -339,12 +339,16 @@ jx_decode_list(struct jx *x, uint32_t at, const struct field *f, void *v)
 	if (r != CL_OK || *listp == NULL)
 		return r;
 	for (i = 0; i < n; i++, el = x->tokens[el].next) {
-		item = *listp + i * f->sub->size;
+		item = *listp + *np * f->sub->size;
 		field_init(f->sub, item);
-		*np = i + 1;
+		++*np;
 		r = jx_decode_rows(x, el, f->sub, item);
-		if (r != CL_OK)
+		if (r == CL_OK)
+			continue;
+		if (r == CL_NOMEM || (f->flags & FIELD_LAX) == 0)
 			return jx_in_element(x, r, i);
+		field_clear(f->sub, item);
+		--*np;
 	}
 	return CL_OK;
 }

@@ -182,10 +182,11 @@ key_add_client(struct key_state *ks, struct imsg *m)
 	int r;
 
 	worker = buf_get_u16(&m->body);
-	if (buf_end(&m->body) != 0 || worker >= MAX_NET_WORKERS)
+	/* Workers count from 1. */
+	if (buf_end(&m->body) != 0 || worker == 0 || worker > MAX_NET_WORKERS)
 		fatal("monitor-violation", "type=KEY_CLIENT");
-	key_close_client(ks, worker);
-	c = &ks->clients[worker];
+	key_close_client(ks, worker - 1u);
+	c = &ks->clients[worker - 1u];
 	if ((r = imsg_init(&c->chan, imsg_take_fd(m), KEY_QUEUE_MAX)) != 0)
 		fatal("key-client", "reason=\"%s\"", cl_strerror(r));
 	c->open = 1;

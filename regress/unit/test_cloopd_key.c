@@ -145,7 +145,7 @@ test_serve(void)
 	der_len = i2d_PUBKEY(key, &der);
 	ASSERT_BYTES_EQ(spki, len, der, (size_t)der_len);
 	OPENSSL_free(der);
-	ASSERT_ERR(tlskey_new((uint8_t *)cert, strlen(cert), add_client(0),
+	ASSERT_ERR(tlskey_new((uint8_t *)cert, strlen(cert), add_client(1),
 	    &k, NULL), CL_OK);
 	for (i = 0; i < 50; i++) {
 		len = sizeof(sig);
@@ -154,7 +154,7 @@ test_serve(void)
 	}
 
 	TEST_START("a new client of a worker replaces the old one");
-	ASSERT_ERR(tlskey_set_channel(k, add_client(0)), CL_OK);
+	ASSERT_ERR(tlskey_set_channel(k, add_client(1)), CL_OK);
 	len = sizeof(sig);
 	ASSERT_ERR(tlskey_sign(k, digest, sig, &len), CL_OK);
 	tlskey_free(k);
@@ -178,9 +178,9 @@ test_violation(void)
 	start();
 	load(key);
 	ASSERT_ERR(read_answer(&monitor, &m), CL_OK);
-	ASSERT_ERR(tlskey_new((uint8_t *)cert, strlen(cert), add_client(1),
+	ASSERT_ERR(tlskey_new((uint8_t *)cert, strlen(cert), add_client(2),
 	    &k, NULL), CL_OK);
-	ASSERT_ERR(imsg_init(&bad, add_client(2), 4), CL_OK);
+	ASSERT_ERR(imsg_init(&bad, add_client(3), 4), CL_OK);
 	buf_init(&b, 64);
 	buf_put_u16(&b, TLSKEY_SCHEME);
 	buf_put_blob(&b, digest, 31);
@@ -193,7 +193,7 @@ test_violation(void)
 	ASSERT_ERR(tlskey_sign(k, digest, sig, &len), CL_OK);
 
 	TEST_START("another scheme is refused, the client stays");
-	ASSERT_ERR(imsg_init(&bad, add_client(2), 4), CL_OK);
+	ASSERT_ERR(imsg_init(&bad, add_client(3), 4), CL_OK);
 	buf_init(&b, 64);
 	buf_put_u16(&b, 0x0804);
 	buf_put_blob(&b, digest, 32);

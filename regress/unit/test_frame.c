@@ -230,7 +230,7 @@ static const struct row rows[] = {
 	{ "device_open", "{\"channel_id\":\"c\",\"kind\":\"l2\",\"name\":"
 	    "\"n\",\"bus_id\":\"1-2\",\"interface\":{\"name\":\"n\"}}", 0 },
 	{ "isolation_probe", "{\"sandbox\":{\"engine\":\"lxc\"}}", 0 },
-	{ "hello", "{\"capabilities\":{\"usb_devices\":[{\"port\":5}]}}", 0 },
+	{ "hello", "{\"capabilities\":{\"usb_devices\":[{\"port\":5}]}}", 1 },
 };
 
 /* The payload into p; its verdict. */

@@ -66,6 +66,11 @@
 #define MAX_SEED_LEN 4194304
 #define MAX_BUNDLE_LEN 134217728
 
+#define MAX_REDACT_VALUES 32768		/* of one workload: more than a frame
+					 * can carry; refreshes add to them */
+#define MAX_REDACT_LEN (16 * 1048576)	/* their bytes: some dozens of full
+					 * refreshes, then those are refused */
+
 /* --- hub --- */
 #define MAX_NET_WORKERS 16
 #define MAX_ORIGINS 32			/* fits one 16 KiB message */

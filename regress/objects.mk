@@ -116,3 +116,6 @@ LIBS_test_cloopd_key = $(LIB_CRYPTO)
 OBJS_test_caps_detect = agent/caps_detect.o agent/caps_host.o \
 	agent/caps_kvm.o agent/caps_usb.o agent/environment.o $(SPEC) \
 	$(COMMON)
+
+OBJS_test_redact = common/redact.o $(COMMON)
+OBJS_fuzz_redact = common/redact.o $(COMMON)

@@ -73,12 +73,43 @@ rig_set_libexec(void)
 	setenv("CLOOP_LIBEXEC", dirname(dirname(path)), 1);
 }
 
+/* What a failed assertion jumped away from is ended all the same. */
+static struct rig *rig_live[4];
+
+static void
+rig_close_all(void)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(rig_live) / sizeof(rig_live[0]); i++)
+		if (rig_live[i] != NULL)
+			rig_close(rig_live[i]);
+}
+
+static void
+rig_add_live(struct rig *g)
+{
+	static int is_set;
+	size_t i;
+
+	if (!is_set)
+		atexit(rig_close_all);
+	is_set = 1;
+	for (i = 0; i < sizeof(rig_live) / sizeof(rig_live[0]); i++)
+		if (rig_live[i] == g)
+			rig_close(g);
+	for (i = 0; rig_live[i] != NULL; i++)
+		;
+	rig_live[i] = g;
+}
+
 void
 rig_open(struct rig *g)
 {
 	struct self_user user;
 	uid_t uid = (uid_t)-1;
 
+	rig_add_live(g);
 	memset(g, 0, sizeof(*g));
 	g->shim = -1;
 	g->dir_fd = g->wake_fd = -1;
@@ -130,14 +161,36 @@ rig_clear(struct rig *g)
 	g->dir_fd = g->wake_fd = -1;
 }
 
+/* Without assertions: it runs after one failed. */
+static void
+rig_stop(struct rig *g)
+{
+	struct buf b;
+	int i;
+
+	buf_init(&b, 16);
+	buf_put_u8(&b, SIG_KILL);
+	if (g->has_chan && imsg_compose(&g->chan, MSG_SHIM_SIGNAL, 0, &b,
+	    -1) == CL_OK && imsg_write(&g->chan) == CL_OK)
+		for (i = 0; i < 3000 && faccessat(g->dir_fd, SHIM_EXIT_FILE,
+		    F_OK, 0) == -1; i++)
+			poll(NULL, 0, 1);
+	buf_clear(&b);
+	kill(g->shim, SIGKILL);
+	waitpid(g->shim, NULL, 0);
+	g->shim = -1;
+}
+
 void
 rig_close(struct rig *g)
 {
-	if (g->shim > 0) {
-		kill(g->shim, SIGKILL);
-		waitpid(g->shim, NULL, 0);
-		g->shim = -1;
-	}
+	size_t i;
+
+	for (i = 0; i < sizeof(rig_live) / sizeof(rig_live[0]); i++)
+		if (rig_live[i] == g)
+			rig_live[i] = NULL;
+	if (g->shim > 0)
+		rig_stop(g);
 	rig_clear(g);
 	cgroup_sweep();
 	nftw(g->base, rig_remove, 16, FTW_DEPTH | FTW_PHYS);
@@ -155,8 +208,11 @@ rig_set_argv(struct rig *g, const char *const *argv)
 	g->job.argv.n = n;
 	g->env[0] = "PATH=/usr/local/bin:/usr/bin:/bin";
 	g->env[1] = "MARK=1";
+	snprintf(g->word, sizeof(g->word), "7001.%d", (int)getpid());
+	snprintf(g->word_env, sizeof(g->word_env), "WORD=%s", g->word);
+	g->env[2] = g->word_env;
 	g->job.env.v = (char **)(uintptr_t)g->env;
-	g->job.env.n = 2;
+	g->job.env.n = 3;
 	g->hide[0] = g->state;
 	g->job.hide.v = (char **)(uintptr_t)g->hide;
 	g->job.hide.n = 1;
@@ -320,7 +376,7 @@ void
 rig_wait_text(struct rig *g, const char *text)
 {
 	struct pollfd pfd = { .fd = g->wake_fd, .events = POLLIN };
-	int64_t until = util_now_ms() + 10000, left;
+	int64_t until = util_now_ms() + 60000, left;
 	uint64_t n;
 
 	for (;;) {
@@ -340,7 +396,7 @@ rig_finish(struct rig *g)
 	int status = -1, i;
 
 	rig_send(g, MSG_SHIM_RELEASE, NULL, -1);
-	for (i = 0; i < 5000 && waitpid(g->shim, &status, WNOHANG) == 0; i++)
+	for (i = 0; i < 30000 && waitpid(g->shim, &status, WNOHANG) == 0; i++)
 		poll(NULL, 0, 1);
 	ASSERT_INT_EQ(status, 0);
 	g->shim = -1;
@@ -421,7 +477,7 @@ rig_wait_gone(const char *word)
 {
 	int i;
 
-	for (i = 0; i < 2000 && rig_count(word) > 0; i++)
+	for (i = 0; i < 6000 && rig_count(word) > 0; i++)
 		poll(NULL, 0, 5);
 	ASSERT_INT_EQ(rig_count(word), 0);
 }

@@ -24,6 +24,8 @@ struct rig {
 	struct shim_job job;
 	const char *argv[16];
 	const char *env[8];
+	char word[32];		/* unique; scripts say "sleep $WORD" */
+	char word_env[40];
 	const char *hide[4];
 	/* one run */
 	pid_t shim;

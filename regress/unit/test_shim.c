@@ -40,7 +40,7 @@ test_record(void)
 	RIG_OPEN();
 	rig_set(&g, "exit 3");
 	ASSERT_TRUE(rig_start(&g));
-	rig_wait(&g, 10000);
+	rig_wait(&g, 40000);
 	ASSERT_ERR(shim_exit_load(g.dir_fd, &x), CL_OK);
 	ASSERT_INT_EQ(x.exit_code, 3);
 	ASSERT_INT_EQ(x.finished_at, g.end.finished_at);
@@ -54,7 +54,8 @@ test_environment(void)
 	TEST_START("descriptors 0-2, exact environment, umask, cwd (BC-76)");
 	RIG_OPEN();
 	rig_run(&g, "ls /proc/self/fd; readlink /proc/self/fd/0; umask; pwd; "
-	    "ulimit -c; env | sort | grep -v ^_ | grep -v ^PWD; cat");
+	    "ulimit -c; env | sort | grep -Ev "
+	    "'^(_|PWD|WORD)'; cat");
 	ASSERT_PTR_NE(strstr(g.out, "0\n1\n2\n3\n/dev/null\n0077\n"), NULL);
 	ASSERT_PTR_NE(strstr(g.out, g.tree), NULL);
 	ASSERT_PTR_NE(strstr(g.out, "\n0\nMARK=1\nPATH=/usr/local/bin:"),
@@ -96,7 +97,7 @@ test_signals(void)
 	rig_signal(&g, SIG_INTERRUPT);
 	rig_wait_text(&g, "int");
 	rig_signal(&g, SIG_TERMINATE);
-	rig_wait(&g, 10000);
+	rig_wait(&g, 40000);
 	ASSERT_INT_EQ(g.end.state, HS_EXITED);
 	ASSERT_INT_EQ(g.end.exit_code, 9);
 	rig_finish(&g);
@@ -108,7 +109,7 @@ test_signals(void)
 	ASSERT_TRUE(rig_start(&g));
 	rig_wait_text(&g, "ready");
 	rig_signal(&g, SIG_TERMINATE);
-	rig_wait(&g, 10000);
+	rig_wait(&g, 40000);
 	ASSERT_INT_EQ(g.end.state, HS_KILLED);
 	ASSERT_INT_EQ(g.end.exit_code, 128 + SIGTERM);
 	ASSERT_STRING_EQ(g.end.error, "SIGTERM on request");
@@ -132,7 +133,7 @@ test_timeout(void)
 	rig_set(&g, "trap '' TERM INT; while :; do sleep 0.05; done");
 	g.job.timeout_s = 1;
 	ASSERT_TRUE(rig_start(&g));
-	rig_wait(&g, 10000);
+	rig_wait(&g, 40000);
 	ASSERT_INT_EQ(g.end.state, HS_KILLED);
 	ASSERT_INT_EQ(g.end.exit_code, 137);
 	ASSERT_STRING_EQ(g.end.error, "timeout after 1 seconds");
@@ -176,18 +177,18 @@ static const struct {
 	const char *script;	/* says "up"; its processes carry the mark */
 } hostile[] = {
 	{ "setsid", "setsid sh -c 'trap \"\" TERM HUP INT; echo up; "
-	    "sleep 7001' & wait" },
-	{ "double fork", "(setsid sh -c '(sleep 7001 &) ; sleep 7001' &) ; "
-	    "sleep 0.1; echo up; sleep 7001" },
+	    "sleep $WORD' & wait" },
+	{ "double fork", "(setsid sh -c '(sleep $WORD &) ; sleep $WORD' &) ; "
+	    "sleep 0.1; echo up; sleep $WORD" },
 	{ "ignoring signals", "trap '' HUP INT TERM QUIT; echo up; "
-	    "while :; do sleep 7001; done" },
-	{ "stopped", "sh -c 'kill -STOP $$; sleep 7001' & echo up; "
-	    "sleep 7001" },
+	    "while :; do sleep $WORD; done" },
+	{ "stopped", "sh -c 'kill -STOP $$; sleep $WORD' & echo up; "
+	    "sleep $WORD" },
 	{ "fork bomb of 200", "b() { i=$1; while [ $i -gt 0 ]; do "
-	    "(setsid sleep 7001 &) ; i=$((i-1)); done; }; b 100; b 100; "
-	    "echo up; wait; sleep 7001" },
-	{ "closed output", "echo up; exec >/dev/null 2>&1; setsid sleep 7001 "
-	    "& sleep 7001" },
+	    "(setsid sleep $WORD &) ; i=$((i-1)); done; }; b 100; b 100; "
+	    "echo up; wait; sleep $WORD" },
+	{ "closed output", "echo up; exec >/dev/null 2>&1; setsid sleep $WORD "
+	    "& sleep $WORD" },
 };
 
 static void
@@ -202,9 +203,9 @@ check_hostile(int mode)
 		ASSERT_TRUE(rig_start(&g));
 		rig_wait_text(&g, "up");
 		rig_signal(&g, SIG_KILL);
-		rig_wait(&g, 10000);
+		rig_wait(&g, 40000);
 		/* Before "it is over" is said, it is over. */
-		ASSERT_INT_EQ(rig_count("7001"), 0);
+		ASSERT_INT_EQ(rig_count(g.word), 0);
 		ASSERT_INT_EQ(g.end.state, HS_KILLED);
 		ASSERT_INT_EQ(g.end.exit_code, 137);
 		ASSERT_STRING_EQ(g.end.error, "SIGKILL on request");
@@ -233,7 +234,7 @@ test_bomb(void)
 
 	TEST_START("an endless fork bomb stops no other workload and dies");
 	RIG_OPEN();
-	rig_set(&g, "echo up; f() { f | f & }; f; sleep 7002");
+	rig_set(&g, "echo up; f() { f | f & }; f; sleep $WORD");
 	ASSERT_TRUE(rig_start(&g));
 	rig_wait_text(&g, "up");
 	poll(NULL, 0, 200);
@@ -255,8 +256,8 @@ test_leftovers(void)
 
 	TEST_START("background children die with the leader (04 §15.3.6)");
 	RIG_OPEN();
-	rig_run(&g, "setsid sleep 7003 >/dev/null 2>&1 & sleep 0.1; exit 0");
-	ASSERT_INT_EQ(rig_count("7003"), 0);
+	rig_run(&g, "setsid sleep $WORD >/dev/null 2>&1 & sleep 0.1; exit 0");
+	ASSERT_INT_EQ(rig_count(g.word), 0);
 	ASSERT_INT_EQ(g.end.state, HS_EXITED);
 	ASSERT_INT_EQ(g.end.exit_code, 0);
 	rig_close(&g);
@@ -264,12 +265,12 @@ test_leftovers(void)
 	TEST_START("a held pipe delays the end 2 s at most (01 §9.7)");
 	RIG_OPEN();
 	began = util_now_ms();
-	rig_run(&g, "(trap '' TERM HUP; exec sleep 7004) & echo done");
+	rig_run(&g, "(trap '' TERM HUP; exec sleep $WORD) & echo done");
 	ASSERT_INT_GE(util_now_ms() - began, DRAIN_GRACE_MS - 100);
 	ASSERT_INT_LT(util_now_ms() - began, DRAIN_GRACE_MS + 3000);
 	ASSERT_STRING_EQ(g.out, "done\n");
 	ASSERT_INT_EQ(g.end.exit_code, 0);
-	ASSERT_INT_EQ(rig_count("7004"), 0);
+	ASSERT_INT_EQ(rig_count(g.word), 0);
 	rig_close(&g);
 
 	TEST_START("output of a grandchild within the grace is kept");
@@ -375,33 +376,33 @@ test_adopt(void)
 	rig_wait_text(&g, "end");
 	poll(NULL, 0, 100);
 	rig_adopt(&g);
-	rig_wait(&g, 10000);
+	rig_wait(&g, 40000);
 	ASSERT_INT_EQ(g.end.exit_code, 5);
 	rig_finish(&g);
 	rig_close(&g);
 
 	TEST_START("an adopted workload can be killed (BC-51)");
 	RIG_OPEN();
-	rig_set(&g, "echo up; setsid sleep 7005 & sleep 7005");
+	rig_set(&g, "echo up; setsid sleep $WORD & sleep $WORD");
 	ASSERT_TRUE(rig_start(&g));
 	rig_wait_text(&g, "up");
 	rig_abandon(&g);
 	rig_adopt(&g);
 	rig_signal(&g, SIG_KILL);
-	rig_wait(&g, 10000);
-	ASSERT_INT_EQ(rig_count("7005"), 0);
+	rig_wait(&g, 40000);
+	ASSERT_INT_EQ(rig_count(g.word), 0);
 	rig_finish(&g);
 	rig_close(&g);
 
 	TEST_START("when the shim is killed the workload goes with it");
 	RIG_OPEN();
-	rig_set(&g, "echo up; setsid sleep 7006 & sleep 7006");
+	rig_set(&g, "echo up; setsid sleep $WORD & sleep $WORD");
 	ASSERT_TRUE(rig_start(&g));
 	rig_wait_text(&g, "up");
 	kill(g.shim, SIGKILL);
 	waitpid(g.shim, NULL, 0);
 	g.shim = -1;
-	rig_wait_gone("7006");
+	rig_wait_gone(g.word);
 	rig_close(&g);
 }
 
@@ -419,7 +420,7 @@ test_violation(void)
 	rig_abandon(&g);
 	rig_adopt(&g);
 	rig_write(g.tree, "go", "");
-	rig_wait(&g, 10000);
+	rig_wait(&g, 40000);
 	ASSERT_INT_EQ(g.end.exit_code, 4);
 	rig_finish(&g);
 	rig_close(&g);
@@ -473,7 +474,7 @@ test_plain(void)
 	    "echo $$; id -u");
 	g.job.mode = SHIM_MODE_PLAIN;
 	ASSERT_TRUE(rig_start(&g));
-	rig_wait(&g, 10000);
+	rig_wait(&g, 40000);
 	ASSERT_PTR_NE(strstr(g.out, "CapEff:0000000000000000\n"
 	    "NoNewPrivs:1\n"), NULL);
 	if (g.is_root)
@@ -504,7 +505,7 @@ test_confined_monitor(void)
 			printf("# %s\n", g.failed);
 			_exit(3);
 		}
-		rig_wait(&g, 10000);
+		rig_wait(&g, 40000);
 		rig_finish(&g);
 		if (g.is_root && strstr(g.out, " 0 0 4294967295\n"
 		    "Max processes 4096 4096 ") == NULL) {

@@ -29,20 +29,34 @@
 
 #define SHIM_CLEAR_POLL_MS 2	/* is the cgroup empty: nothing signals it */
 #define SHIM_QUEUE 32
+#define SHIM_SAVE_RETRY_MS 1000	/* the exit record, on a failing disk */
 
 static const char *const shim_state_names[] = { "setup", "running",
 	"draining", "clearing", "ended", "done" };
 
 static void
+shim_save(struct shim *s, int64_t now)
+{
+	static int is_told;
+
+	s->save_at = now + SHIM_SAVE_RETRY_MS;
+	if (shim_exit_save(s->dir_fd, s->exit_fd, &s->end) == CL_OK ||
+	    errno == ENOENT) {	/* the directory went: it was delivered */
+		s->is_saved = 1;
+		return;
+	}
+	if (!is_told)
+		log_error("exit-record", "handle=%s reason=%s",
+		    log_q(s->job.handle), log_q(strerror(errno)));
+	is_told = 1;
+}
+
+static void
 shim_end(struct shim *s)
 {
-	int r;
-
 	shim_pump_end(&s->pump);
 	s->end.total_raw = spool_load_u64(&s->pump.spool.head->total);
-	if ((r = shim_exit_save(s->dir_fd, s->exit_fd, &s->end)) != CL_OK)
-		log_error("exit-record", "handle=%s reason=%s",
-		    log_q(s->job.handle), cl_strerror(r));
+	shim_save(s, util_now_ms());
 	cgroup_close(&s->cgroup);
 	if (shim_msg_send_exited(s) != CL_OK)
 		shim_msg_close(s);
@@ -102,12 +116,14 @@ shim_advance(struct shim *s, int64_t now)
 			shim_kill_all(s);
 	}
 	/* Nobody can come back to a shim without a socket. */
-	if (!s->has_chan && s->listen_fd == -1) {
-		if (s->state == SHIM_RUNNING || s->state == SHIM_DRAINING)
-			shim_kill_signal(s, SIG_KILL);
-		else if (s->state == SHIM_ENDED)
-			shim_enter_state(s, SHIM_DONE);
-	}
+	if (!s->has_chan && s->listen_fd == -1 &&
+	    (s->state == SHIM_RUNNING || s->state == SHIM_DRAINING))
+		shim_kill_signal(s, SIG_KILL);
+	if (s->state == SHIM_ENDED && !s->is_saved && now >= s->save_at)
+		shim_save(s, now);
+	/* The record says it all to whoever comes. */
+	if (s->state == SHIM_ENDED && s->is_saved && !s->has_chan)
+		shim_enter_state(s, SHIM_DONE);
 }
 
 static void
@@ -130,6 +146,8 @@ shim_get_wait(const struct shim *s, int64_t now)
 		shim_min_wait(&wait, s->drain_at - now);
 	if (s->state == SHIM_CLEARING)
 		shim_min_wait(&wait, SHIM_CLEAR_POLL_MS);
+	if (s->state == SHIM_ENDED && !s->is_saved)
+		shim_min_wait(&wait, s->save_at - now);
 	return wait;
 }
 

@@ -10,10 +10,12 @@
  * SHIM_WAKE, SHIM_DIR, SHIM_TREE, SHIM_GO in any order, GO last; answered
  * by SHIM_STARTED, or SHIM_FAILED (its text goes to started.error) and
  * exit.  At the end the shim saves the exit record, sends SHIM_EXITED and
- * waits for SHIM_RELEASE.  When the channel closes it keeps running and
- * listens on job.socket: a new monitor connects (SEQPACKET), sends
- * SHIM_ADOPT with MSGCAT_VERSION, and gets SHIM_STARTED (and SHIM_EXITED
- * when the workload is over).  The last adopter wins.
+ * waits for SHIM_RELEASE.  When the channel closes before GO it exits; later
+ * it keeps running and listens on job.socket: a new monitor connects
+ * (SEQPACKET), sends SHIM_ADOPT with MSGCAT_VERSION, and gets SHIM_STARTED
+ * (and SHIM_EXITED when the workload is over).  The last adopter wins.
+ * Without a monitor it exits as soon as the exit record is on disk: the
+ * record and the spool say all it could.
  */
 #ifndef CLOOP_SHIM_H
 #define CLOOP_SHIM_H
@@ -93,7 +95,8 @@ void shim_exit_put(struct buf *b, const struct shim_exit *x);
 int shim_exit_get(struct buf *b, struct shim_exit *x);
 /*
  * The record file: opened under a temporary name while the shim may still
- * open files, filled and renamed when the workload is over.  CL_SYSTEM.
+ * open files, filled and renamed when the workload is over.  CL_SYSTEM;
+ * shim_exit_save may then be tried again.
  */
 int shim_exit_open(int dir_fd, int *fdp);
 int shim_exit_save(int dir_fd, int fd, const struct shim_exit *x);

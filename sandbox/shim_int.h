@@ -70,6 +70,8 @@ struct shim {
 	int64_t deadline_at;	/* timeout; 0: none */
 	int64_t drain_at;
 	struct shim_exit end;
+	int is_saved;		/* its record is on disk, or nobody wants it */
+	int64_t save_at;	/* when to try again */
 };
 
 /* What this machine did not give a confined workload, for the log. */

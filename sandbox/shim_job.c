@@ -24,7 +24,7 @@
 
 #define SHIM_EXIT_TMP SHIM_EXIT_FILE ".tmp"
 #define SHIM_EXIT_LEN 2048	/* fixed fields and MAX_SHIM_ERROR_LEN fit */
-#define SHIM_EXIT_MAGIC 0x43584954U	/* "CXIT" */
+#define SHIM_EXIT_MAGIC 0x43584932U	/* "CXI2" */
 #define MAX_SHIM_SOCKET_LEN 107	/* sun_path with its NUL */
 
 static const struct shim_str {
@@ -271,14 +271,28 @@ shim_exit_get(struct buf *b, struct shim_exit *x)
 	return CL_OK;
 }
 
+/* Its whole length is written now: a disk that is full by the time the
+ * workload ends has room for the record all the same. */
 int
 shim_exit_open(int dir_fd, int *fdp)
 {
+	static const uint8_t zero[SHIM_EXIT_LEN];
+	int saved;
+
 	*fdp = -1;
 	(void)unlinkat(dir_fd, SHIM_EXIT_TMP, 0);
 	*fdp = openat(dir_fd, SHIM_EXIT_TMP, O_WRONLY | O_CREAT | O_EXCL |
 	    O_NOFOLLOW | O_CLOEXEC, 0600);
-	return *fdp == -1 ? CL_SYSTEM : CL_OK;
+	if (*fdp == -1)
+		return CL_SYSTEM;
+	if (util_write_all(*fdp, zero, sizeof(zero)) == CL_OK)
+		return CL_OK;
+	saved = errno;
+	close(*fdp);
+	(void)unlinkat(dir_fd, SHIM_EXIT_TMP, 0);
+	*fdp = -1;
+	errno = saved;
+	return CL_SYSTEM;
 }
 
 /*
@@ -288,18 +302,22 @@ shim_exit_open(int dir_fd, int *fdp)
 int
 shim_exit_save(int dir_fd, int fd, const struct shim_exit *x)
 {
-	struct buf b;
+	struct buf body, b;
 	int r;
 
+	buf_init(&body, SHIM_EXIT_LEN);
 	buf_init(&b, SHIM_EXIT_LEN);
+	shim_exit_put(&body, x);
 	buf_put_u32(&b, SHIM_EXIT_MAGIC);
-	shim_exit_put(&b, x);
-	if ((r = buf_error(&b)) != CL_OK)
+	buf_put_blob(&b, body.data, body.len);
+	if ((r = buf_error(&body)) != CL_OK || (r = buf_error(&b)) != CL_OK)
 		goto out;
-	if (util_write_all(fd, b.data, b.len) != CL_OK ||
+	/* At its place, so that an attempt that failed can be repeated. */
+	if (pwrite(fd, b.data, b.len, 0) != (ssize_t)b.len ||
 	    renameat(dir_fd, SHIM_EXIT_TMP, dir_fd, SHIM_EXIT_FILE) == -1)
 		r = CL_SYSTEM;
 out:
+	buf_clear(&body);
 	buf_clear(&b);
 	return r;
 }
@@ -308,7 +326,9 @@ int
 shim_exit_load(int dir_fd, struct shim_exit *x)
 {
 	uint8_t data[SHIM_EXIT_LEN];
+	const uint8_t *body;
 	struct buf b;
+	size_t len;
 	ssize_t n;
 	int fd;
 
@@ -322,7 +342,10 @@ shim_exit_load(int dir_fd, struct shim_exit *x)
 	if (n == -1)
 		return CL_SYSTEM;
 	buf_init_read(&b, data, (size_t)n);
-	if (buf_get_u32(&b) != SHIM_EXIT_MAGIC)
+	if (buf_get_u32(&b) != SHIM_EXIT_MAGIC ||
+	    (body = buf_get_blob(&b, sizeof(data), &len)) == NULL)
 		return CL_FORMAT;
+	/* The rest of the file is the room it was given. */
+	buf_init_read(&b, body, len);
 	return shim_exit_get(&b, x);
 }

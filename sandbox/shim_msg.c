@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,6 +82,15 @@ shim_msg_on_tree(struct shim *s, struct imsg *m)
 	return CL_OK;
 }
 
+/* The monitor died behind its last message. */
+static int
+shim_msg_is_hung_up(const struct shim *s)
+{
+	struct pollfd pfd = { .fd = s->chan.fd };
+
+	return poll(&pfd, 1, 0) == 1 && (pfd.revents & POLLHUP) != 0;
+}
+
 static int
 shim_msg_on_go(struct shim *s, struct imsg *m)
 {
@@ -89,6 +99,11 @@ shim_msg_on_go(struct shim *s, struct imsg *m)
 	(void)m;
 	if (!shim_msg_has_all(s))
 		return CL_STATE;
+	/* Nobody could have told the hub that it runs: it need not begin. */
+	if (shim_msg_is_hung_up(s)) {
+		shim_enter_state(s, SHIM_DONE);
+		return CL_OK;
+	}
 	if (shim_start(s, why, sizeof(why)) != CL_OK) {
 		shim_msg_send_failed(s, why);
 		shim_enter_state(s, SHIM_DONE);
@@ -131,6 +146,9 @@ shim_msg_on_release(struct shim *s, struct imsg *m)
 	(void)m;
 	if (s->state != SHIM_ENDED)
 		return CL_STATE;
+	/* Else it stays for the record; the caller gives the channel up. */
+	if (!s->is_saved)
+		return CL_EOF;
 	shim_enter_state(s, SHIM_DONE);
 	return CL_OK;
 }
@@ -168,7 +186,7 @@ shim_msg_handle(struct shim *s, struct imsg *m)
 			why = cl_strerror(r);
 		break;
 	}
-	if (r != CL_OK)
+	if (r != CL_OK && r != CL_EOF)
 		log_warn("monitor-violation", "handle=%s type=%s reason=%s",
 		    log_q(s->job.handle), msgcat_name(m->type), log_q(why));
 	imsg_free(m);

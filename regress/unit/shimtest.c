@@ -291,13 +291,13 @@ rig_turn(struct rig *g, int64_t until)
 	return type;
 }
 
-int
-rig_start(struct rig *g)
+void
+rig_prepare(struct rig *g)
 {
 	struct spawn_opts o = { .program = "cloop-shim",
 		.flags = SPAWN_SURVIVE };
 	char path[256];
-	int fd, type;
+	int fd;
 
 	rig_clear(g);
 	g->failed[0] = '\0';
@@ -322,7 +322,21 @@ rig_start(struct rig *g)
 	    fcntl(g->dir_fd, F_DUPFD_CLOEXEC, 0));
 	rig_send(g, MSG_SHIM_TREE, NULL, open(g->tree,
 	    O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+void
+rig_go(struct rig *g)
+{
 	rig_send(g, MSG_SHIM_GO, NULL, -1);
+}
+
+int
+rig_start(struct rig *g)
+{
+	int type;
+
+	rig_prepare(g);
+	rig_go(g);
 	type = rig_turn(g, util_now_ms() + 20000);
 	if (type == MSG_SHIM_STARTED)
 		return 1;
@@ -393,9 +407,15 @@ rig_wait_text(struct rig *g, const char *text)
 void
 rig_finish(struct rig *g)
 {
+	rig_send(g, MSG_SHIM_RELEASE, NULL, -1);
+	rig_wait_end(g);
+}
+
+void
+rig_wait_end(struct rig *g)
+{
 	int status = -1, i;
 
-	rig_send(g, MSG_SHIM_RELEASE, NULL, -1);
 	for (i = 0; i < 30000 && waitpid(g->shim, &status, WNOHANG) == 0; i++)
 		poll(NULL, 0, 1);
 	ASSERT_INT_EQ(status, 0);

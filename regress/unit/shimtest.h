@@ -47,6 +47,9 @@ void rig_set(struct rig *g, const char *script);
 void rig_set_argv(struct rig *g, const char *const *argv);
 /* Start the shim and the job; 1 when started, 0 when refused (failed). */
 int rig_start(struct rig *g);
+/* Its two halves: a shim that has all but SHIM_GO; that. */
+void rig_prepare(struct rig *g);
+void rig_go(struct rig *g);
 void rig_signal(struct rig *g, int sig);
 /* Until SHIM_EXITED; asserts it comes within the time. */
 void rig_wait(struct rig *g, int timeout_ms);
@@ -54,6 +57,8 @@ void rig_wait(struct rig *g, int timeout_ms);
 void rig_wait_text(struct rig *g, const char *text);
 /* Release and reap the shim; asserts that it goes. */
 void rig_finish(struct rig *g);
+/* The same for one that goes by itself. */
+void rig_wait_end(struct rig *g);
 /* All of it: set, start, wait, finish; output in g->out. */
 void rig_run(struct rig *g, const char *script);
 /* Close our end of the channel; and come back through the socket. */

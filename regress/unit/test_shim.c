@@ -362,6 +362,10 @@ test_syscalls(void)
 static void
 test_adopt(void)
 {
+	struct shim_exit x;
+	char path[128];
+	int dir_fd;
+
 	TEST_START("it outlives its monitor and is found by its socket "
 	    "(00 §3.2, BC-51)");
 	RIG_OPEN();
@@ -372,13 +376,44 @@ test_adopt(void)
 	rig_abandon(&g);
 	rig_adopt(&g);
 	rig_abandon(&g);
-	rig_write(g.tree, "go", "");
-	rig_wait_text(&g, "end");
-	poll(NULL, 0, 100);
 	rig_adopt(&g);
+	rig_write(g.tree, "go", "");
 	rig_wait(&g, 40000);
 	ASSERT_INT_EQ(g.end.exit_code, 5);
 	rig_finish(&g);
+	rig_close(&g);
+
+	TEST_START("without a monitor it leaves its record and goes");
+	RIG_OPEN();
+	rig_set(&g, "echo up; while [ ! -e go ]; do sleep 0.02; done; "
+	    "echo end; exit 6");
+	ASSERT_TRUE(rig_start(&g));
+	rig_wait_text(&g, "up");
+	rig_abandon(&g);
+	rig_write(g.tree, "go", "");
+	dir_fd = fcntl(g.dir_fd, F_DUPFD_CLOEXEC, 0);
+	rig_wait_text(&g, "end");
+	rig_wait_end(&g);
+	ASSERT_ERR(shim_exit_load(dir_fd, &x), CL_OK);
+	close(dir_fd);
+	ASSERT_INT_EQ(x.exit_code, 6);
+	ASSERT_U64_EQ(x.total_raw, 7);
+	rig_close(&g);
+
+	TEST_START("a monitor that is gone before SHIM_GO started nothing");
+	RIG_OPEN();
+	rig_set(&g, "touch began");
+	rig_prepare(&g);
+	rig_abandon(&g);
+	rig_wait_end(&g);
+	rig_prepare(&g);
+	kill(g.shim, SIGSTOP);
+	rig_go(&g);
+	rig_abandon(&g);
+	kill(g.shim, SIGCONT);
+	rig_wait_end(&g);
+	snprintf(path, sizeof(path), "%s/began", g.tree);
+	ASSERT_INT_EQ(access(path, F_OK), -1);
 	rig_close(&g);
 
 	TEST_START("an adopted workload can be killed (BC-51)");

@@ -167,6 +167,8 @@ test_exit_record(void)
 	ASSERT_ERR(shim_exit_load(dir_fd, &y), CL_NOTFOUND);
 	ASSERT_ERR(shim_exit_open(dir_fd, &fd), CL_OK);
 	ASSERT_ERR(shim_exit_load(dir_fd, &y), CL_NOTFOUND);
+	/* Its room is there before it is needed (BC-01). */
+	ASSERT_INT_EQ(lseek(fd, 0, SEEK_END), 2048);
 	ASSERT_ERR(shim_exit_save(dir_fd, fd, &x), CL_OK);
 	close(fd);
 	ASSERT_ERR(shim_exit_load(dir_fd, &y), CL_OK);

@@ -45,8 +45,6 @@ static const struct self_cap {
 	{ W_DEVICE, CAP_KILL, "ending the fetcher; inherited by shims" },
 	{ W_DEVICE, CAP_SETPCAP, "children empty their bounding set" },
 	{ W_DEVICE, CAP_SYS_ADMIN, "namespaces and mounts of a sandbox" },
-	{ W_DEVICE, CAP_SETFCAP, "maps of a workload's user namespace: the "
-	    "kernel wants it of whoever maps 0" },
 	{ W_DEVICE, CAP_SETFCAP, "a workload's user namespace maps uid 0" },
 	{ W_SHIM, CAP_KILL, "signals to the workload's user" },
 };

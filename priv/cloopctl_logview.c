@@ -30,7 +30,7 @@ struct logview {
 	off_t scanned;		/* records looked at for holes */
 	uint64_t hole_start;	/* file range that LogLimit punched out */
 	uint64_t hole_end;
-	int hole_told;
+	uint64_t told_end;	/* file offset up to which that was said */
 	uint64_t start;		/* file offset: print nothing below */
 	uint64_t from;		/* wire offset: the same */
 	int64_t since;		/* record time: the same */
@@ -180,6 +180,42 @@ logview_print_block(struct ctl *c, const struct logindex_record *rec,
 	return ctl_print_json(&w);
 }
 
+/* Said once for each part of the hole: it grows while we follow. */
+static void
+logview_skip_hole(struct ctl *c, struct logview *v, uint64_t wire_off,
+    uint64_t off)
+{
+	uint64_t told = v->told_end > off ? v->told_end - off : 0;
+	uint64_t len = v->hole_end - off;
+
+	if (told >= len)
+		return;
+	logview_print_gap(c, "cut", wire_off + told, len - told);
+	v->told_end = v->hole_end;
+}
+
+/* Log bytes at off; *np = 0 when the hub punched them out meanwhile. */
+static int
+logview_read_block(struct logview *v, uint64_t off, char *block, size_t len,
+    size_t *np)
+{
+	ssize_t n = pread(v->log_fd, block, len, (off_t)off);
+	int r;
+
+	*np = 0;
+	if (n == -1)
+		return CL_SYSTEM;
+	if (n == 0)
+		return CL_FORMAT;	/* index beyond the log */
+	/* The record of a cut comes before the hole: zeroes are only read
+	 * where one is found now. */
+	if ((r = logview_find_holes(v, NULL)) != CL_OK)
+		return r;
+	if (off >= v->hole_end || off + (uint64_t)n <= v->hole_start)
+		*np = (size_t)n;
+	return CL_OK;
+}
+
 /* Where in the record's bytes printing begins; file_len: nowhere. */
 static uint64_t
 logview_get_skip(const struct logview *v, const struct logindex_record *rec)
@@ -207,18 +243,14 @@ logview_print_data(struct ctl *c, struct logview *v,
 {
 	char block[LOGVIEW_BLOCK];
 	uint64_t pos = logview_get_skip(v, rec), off;
-	size_t want;
-	ssize_t n;
+	size_t want, n;
 	int r;
 
 	while (pos < rec->file_len) {
 		off = rec->file_off + pos;
 		want = rec->file_len - pos;
 		if (off >= v->hole_start && off < v->hole_end) {
-			if (!v->hole_told)
-				logview_print_gap(c, "cut", rec->wire_off +
-				    pos, v->hole_end - v->hole_start);
-			v->hole_told = 1;
+			logview_skip_hole(c, v, rec->wire_off + pos, off);
 			pos += v->hole_end - off;
 			continue;
 		}
@@ -226,15 +258,12 @@ logview_print_data(struct ctl *c, struct logview *v,
 			want = v->hole_start - off;
 		if (want > sizeof(block))
 			want = sizeof(block);
-		if ((n = pread(v->log_fd, block, want, (off_t)off)) == -1)
-			return CL_SYSTEM;
-		if (n == 0)
-			return CL_FORMAT;	/* index beyond the log */
-		if ((r = logview_print_block(c, rec, rec->wire_off + pos,
-		    block, (size_t)n)) != CL_OK)
+		if ((r = logview_read_block(v, off, block, want, &n)) !=
+		    CL_OK || (n > 0 && (r = logview_print_block(c, rec,
+		    rec->wire_off + pos, block, n)) != CL_OK))
 			return r;
-		pos += (uint64_t)n;
-		*np += (size_t)n;
+		pos += n;
+		*np += n;
 	}
 	return CL_OK;
 }

@@ -58,13 +58,14 @@ DAEMON_LIBS = $(LIB_EVENT) $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
 # The hub store and what stands on it.
 STORE = store/store.o store/store_row.o store/store_stmt.o \
 	store/store_schema.o store/store_agent.o store/store_exec.o \
-	store/store_handle.o store/store_audit.o store/token.o \
-	store/token_op.o store/keyfile.o common/canon.o
+	store/store_handle.o store/store_audit.o store/store_secret.o \
+	store/store_lease.o store/store_revoke.o store/seal.o \
+	store/token.o store/token_op.o store/keyfile.o common/canon.o
 
 OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
 	priv/monitor.o priv/child.o priv/setup.o priv/agents.o \
 	priv/handles.o priv/hfiles.o priv/hello.o priv/life.o priv/gates.o \
-	priv/dispatch.o priv/refuse.o priv/devask.o priv/clients.o \
+	priv/dispatch.o priv/abandon.o priv/refuse.o priv/devask.o priv/clients.o \
 	priv/ctlout.o priv/answer_net.o priv/answer_auth.o \
 	priv/answer_handle.o priv/answer_ctl.o priv/answer_ctl_list.o \
 	priv/answer_ctl_run.o priv/answer_ctl_admin.o \

@@ -32,7 +32,8 @@ keyfile_find_purpose(const char *name)
 {
 	if (strcmp(name, KEYFILE_MAC) == 0)
 		return "mac";
-	if (strcmp(name, KEYFILE_KEK) == 0)
+	if (strcmp(name, KEYFILE_KEK) == 0 ||
+	    strcmp(name, KEYFILE_KEK_NEXT) == 0)
 		return "kek";
 	return NULL;
 }

@@ -31,6 +31,7 @@
 #define KEYFILE_CSR "tls.csr"
 #define KEYFILE_MAC "mac.key"
 #define KEYFILE_KEK "kek.key"
+#define KEYFILE_KEK_NEXT "kek.key.new"	/* of a rotation under way */
 #define KEYFILE_RECEIPT "receipt.key"
 #define KEYFILE_RECEIPT_PUB "receipt.pub"
 #define KEYFILE_RELEASE "release.key"

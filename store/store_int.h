@@ -30,7 +30,22 @@
 	X(HANDLE_PROGRESS) X(HANDLE_SECRETS) X(HANDLE_LIST)                    \
 	X(HANDLE_LIST_OPEN) X(HANDLE_LIST_AGENT) X(HANDLE_LIST_AGENT_OPEN)     \
 	X(HANDLE_DEL) X(HANDLE_OLD)                                            \
-	X(AUDIT_HEAD) X(AUDIT_ADD) X(AUDIT_LIST)
+	X(AUDIT_HEAD) X(AUDIT_ADD) X(AUDIT_LIST)                               \
+	X(SECRET_ADD) X(SECRET_BUMP) X(SECRET_FIND) X(SECRET_FIND_ID)          \
+	X(SECRET_LIST) X(SECRET_DEL) X(SECRET_TOMBSTONE)                       \
+	X(VERSION_ADD) X(VERSION_FIND) X(VERSION_LIST) X(VERSION_WRAP)         \
+	X(VERSION_OLD)                                                         \
+	X(GRANT_ADD) X(GRANT_FIND) X(GRANT_LIST) X(GRANT_LIST_SECRET)          \
+	X(GRANT_REVOKE) X(GRANT_SUPERSEDE)                                     \
+	X(LEASE_ADD) X(LEASE_FIND) X(LEASE_LIST) X(LEASE_LIST_LIVE)            \
+	X(LEASE_LIST_AGENT) X(LEASE_LIST_AGENT_LIVE) X(LEASE_LIST_HANDLE)      \
+	X(LEASE_LIST_EXPIRED) X(LEASE_EXTEND) X(LEASE_TAKE) X(LEASE_CLOSE)     \
+	X(LEASE_OLD)                                                           \
+	X(ITEM_ADD) X(ITEM_LIST) X(ITEM_LIST_GRANT) X(ITEM_WITHDRAW)           \
+	X(ITEM_VERSION)                                                        \
+	X(REVOCATION_SAVE) X(REVOCATION_FIND) X(REVOCATION_OWED)               \
+	X(REVOCATION_LIST) X(REVOCATION_OLD)                                   \
+	X(ADMIN_SAVE) X(ADMIN_LIST)
 
 enum store_stmt {
 #define X(name) ST_##name,

@@ -24,6 +24,8 @@ const char *const store_pragmas[] = {
 	"PRAGMA recursive_triggers = ON",
 	"PRAGMA cell_size_check = ON",
 	"PRAGMA temp_store = MEMORY",
+	/* A deleted secret is overwritten, sealed as it was. */
+	"PRAGMA secure_delete = ON",
 	/*
 	 * The lock, for good.  Taken in one step before the mode is set: in
 	 * exclusive mode a shared lock is never given back, and two processes
@@ -50,6 +52,22 @@ const char *const store_pragmas[] = {
 	"task_id, image, meta, secrets, dispatched_at, state, pid, "           \
 	"exit_code, outcome, error, started_at, finished_at, closed_at, "      \
 	"received, log_bytes, gapped, updated_at"
+#define SECRET_COLS                                                            \
+	"id, name, owner, kind, version, names, created_at, created_by, "      \
+	"updated_at"
+#define GRANT_COLS                                                             \
+	"id, secret_id, secret_name, subject, constraints, created_at, "       \
+	"created_by, expires_at, revoked_at, cause, superseded_by"
+#define LEASE_COLS                                                             \
+	"id, agent_id, handle, handle_id, project, actor, issued_at, "         \
+	"expires_at, holder, state, closed_at, cause"
+#define ITEM_COLS                                                              \
+	"lease_id, grant_id, secret_id, name, kind, version, mode, "           \
+	"withdrawn_at"
+#define REVOCATION_COLS                                                        \
+	"lease_id, grant_id, agent_id, action, reason, actor, state, "         \
+	"sent_at, acked_at, known, files_removed, egress_dropped, "            \
+	"env_scrubbed, killed, error, widened"
 #define AUDIT_COLS                                                             \
 	"seq, at, action, actor, decision, entity, subject, detail, prev, hash"
 
@@ -158,6 +176,147 @@ static const char *const store_sql[ST_NSTMT] = {
 	[ST_AUDIT_LIST] =
 	    "SELECT " AUDIT_COLS " FROM audit WHERE seq > ?1 AND at >= ?2 "
 	    "ORDER BY seq LIMIT ?3",
+
+	[ST_SECRET_ADD] =
+	    "INSERT INTO secret (" SECRET_COLS ") "
+	    "VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6, ?7, ?6)",
+	[ST_SECRET_BUMP] =
+	    "UPDATE secret SET version = version + 1, names = ?2, "
+	    "updated_at = ?3 WHERE id = ?1",
+	[ST_SECRET_FIND] =
+	    "SELECT " SECRET_COLS " FROM secret WHERE name = ?1 "
+	    "AND owner = ?2",
+	[ST_SECRET_FIND_ID] =
+	    "SELECT " SECRET_COLS " FROM secret WHERE id = ?1",
+	[ST_SECRET_LIST] =
+	    "SELECT " SECRET_COLS " FROM secret ORDER BY name, owner",
+	[ST_SECRET_DEL] = "DELETE FROM secret WHERE id = ?1",
+	[ST_SECRET_TOMBSTONE] =
+	    "INSERT INTO tombstone (id, name, owner, kind, deleted_at, "
+	    "deleted_by, cause, reason) "
+	    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	[ST_VERSION_ADD] =
+	    "INSERT INTO secret_version (secret_id, version, wrapped, "
+	    "sealed) VALUES (?1, ?2, ?3, ?4)",
+	[ST_VERSION_FIND] =
+	    "SELECT wrapped, sealed FROM secret_version "
+	    "WHERE secret_id = ?1 AND version = ?2",
+	[ST_VERSION_LIST] =
+	    "SELECT secret_id, version, wrapped FROM secret_version "
+	    "ORDER BY secret_id, version",
+	[ST_VERSION_WRAP] =
+	    "UPDATE secret_version SET wrapped = ?3 "
+	    "WHERE secret_id = ?1 AND version = ?2",
+	/* What a workload that still prints was given must stay known. */
+	[ST_VERSION_OLD] =
+	    "DELETE FROM secret_version WHERE version < (SELECT version "
+	    "FROM secret WHERE id = secret_id) AND NOT EXISTS (SELECT 1 "
+	    "FROM lease_item JOIN lease ON lease.id = lease_item.lease_id "
+	    "JOIN handle ON handle.number = lease.handle "
+	    "WHERE lease_item.secret_id = secret_version.secret_id "
+	    "AND handle.closed_at IS NULL)",
+
+	[ST_GRANT_ADD] =
+	    "INSERT INTO secret_grant (id, secret_id, secret_name, subject, "
+	    "constraints, created_at, created_by, expires_at) "
+	    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	[ST_GRANT_FIND] =
+	    "SELECT " GRANT_COLS " FROM secret_grant WHERE id = ?1",
+	[ST_GRANT_LIST] =
+	    "SELECT " GRANT_COLS " FROM secret_grant "
+	    "ORDER BY created_at, rowid",
+	[ST_GRANT_LIST_SECRET] =
+	    "SELECT " GRANT_COLS " FROM secret_grant WHERE secret_id = ?1 "
+	    "ORDER BY created_at, rowid",
+	[ST_GRANT_REVOKE] =
+	    "UPDATE secret_grant SET revoked_at = ?2, cause = ?3 "
+	    "WHERE id = ?1 AND revoked_at IS NULL",
+	[ST_GRANT_SUPERSEDE] =
+	    "UPDATE secret_grant SET superseded_by = ?2 "
+	    "WHERE id = ?1 AND superseded_by = '' AND revoked_at IS NULL",
+
+	[ST_LEASE_ADD] =
+	    "INSERT INTO lease (id, agent_id, handle, handle_id, project, "
+	    "actor, issued_at, expires_at, holder, state) "
+	    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1)",
+	[ST_LEASE_FIND] = "SELECT " LEASE_COLS " FROM lease WHERE id = ?1",
+	[ST_LEASE_LIST] =
+	    "SELECT " LEASE_COLS " FROM lease ORDER BY issued_at, rowid",
+	[ST_LEASE_LIST_LIVE] =
+	    "SELECT " LEASE_COLS " FROM lease WHERE state = 1 "
+	    "ORDER BY issued_at, rowid",
+	[ST_LEASE_LIST_AGENT] =
+	    "SELECT " LEASE_COLS " FROM lease WHERE agent_id = ?1 "
+	    "ORDER BY issued_at, rowid",
+	[ST_LEASE_LIST_AGENT_LIVE] =
+	    "SELECT " LEASE_COLS " FROM lease WHERE agent_id = ?1 "
+	    "AND state = 1 ORDER BY issued_at, rowid",
+	[ST_LEASE_LIST_HANDLE] =
+	    "SELECT " LEASE_COLS " FROM lease WHERE handle = ?1 "
+	    "ORDER BY issued_at, rowid",
+	[ST_LEASE_LIST_EXPIRED] =
+	    "SELECT " LEASE_COLS " FROM lease WHERE state = 1 "
+	    "AND expires_at <= ?1 ORDER BY expires_at, rowid",
+	[ST_LEASE_EXTEND] =
+	    "UPDATE lease SET expires_at = ?4 WHERE id = ?1 "
+	    "AND holder = ?2 AND state = 1 AND expires_at > ?3",
+	[ST_LEASE_TAKE] =
+	    "UPDATE lease SET holder = ?3 WHERE id = ?1 AND holder = ?2 "
+	    "AND state = 1",
+	[ST_LEASE_CLOSE] =
+	    "UPDATE lease SET state = ?2, closed_at = ?3, cause = ?4 "
+	    "WHERE id = ?1 AND state = 1",
+	[ST_LEASE_OLD] =
+	    "DELETE FROM lease WHERE closed_at < ?1 AND NOT EXISTS "
+	    "(SELECT 1 FROM revocation WHERE lease_id = lease.id "
+	    "AND state <> 2)",
+
+	[ST_ITEM_ADD] =
+	    "INSERT INTO lease_item (lease_id, grant_id, secret_id, name, "
+	    "kind, version, mode) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[ST_ITEM_LIST] =
+	    "SELECT " ITEM_COLS " FROM lease_item WHERE lease_id = ?1 "
+	    "ORDER BY rowid",
+	[ST_ITEM_LIST_GRANT] =
+	    "SELECT " ITEM_COLS " FROM lease_item WHERE grant_id = ?1 "
+	    "AND withdrawn_at IS NULL AND lease_id IN (SELECT id FROM lease "
+	    "WHERE state = 1) ORDER BY rowid",
+	[ST_ITEM_WITHDRAW] =
+	    "UPDATE lease_item SET withdrawn_at = ?3 WHERE lease_id = ?1 "
+	    "AND (?2 = '' OR grant_id = ?2) AND withdrawn_at IS NULL",
+	[ST_ITEM_VERSION] =
+	    "UPDATE lease_item SET version = ?3 WHERE lease_id = ?1 "
+	    "AND grant_id = ?2",
+
+	[ST_REVOCATION_SAVE] =
+	    "INSERT INTO revocation (" REVOCATION_COLS ") "
+	    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
+	    "?13, ?14, ?15, ?16) "
+	    "ON CONFLICT (lease_id, grant_id, agent_id, action) DO UPDATE "
+	    "SET reason = ?5, actor = ?6, state = ?7, sent_at = ?8, "
+	    "acked_at = ?9, known = ?10, files_removed = ?11, "
+	    "egress_dropped = ?12, env_scrubbed = ?13, killed = ?14, "
+	    "error = ?15, widened = ?16 WHERE state <> 2",
+	[ST_REVOCATION_FIND] =
+	    "SELECT " REVOCATION_COLS " FROM revocation "
+	    "WHERE lease_id = ?1 AND grant_id = ?2 AND agent_id = ?3 "
+	    "AND action = ?4",
+	[ST_REVOCATION_OWED] =
+	    "SELECT " REVOCATION_COLS " FROM revocation "
+	    "WHERE agent_id = ?1 AND state <> 2 ORDER BY sent_at, rowid",
+	[ST_REVOCATION_LIST] =
+	    "SELECT " REVOCATION_COLS " FROM revocation "
+	    "WHERE lease_id = ?1 ORDER BY sent_at, rowid",
+	[ST_REVOCATION_OLD] =
+	    "DELETE FROM revocation WHERE state = 2 AND rowid IN "
+	    "(SELECT rowid FROM revocation WHERE state = 2 "
+	    "ORDER BY sent_at, rowid LIMIT max(0, "
+	    "(SELECT count(*) FROM revocation) - ?1))",
+
+	[ST_ADMIN_SAVE] =
+	    "INSERT OR REPLACE INTO executor_admin (agent_id, state, "
+	    "reason, at, actor) VALUES (?1, ?2, ?3, ?4, ?5)",
+	[ST_ADMIN_LIST] = "SELECT agent_id, state FROM executor_admin",
 };
 
 const char *

@@ -82,6 +82,14 @@ refused 1 "$TMP/file" "a work root that is a file" --token $TOKEN \
 	conf "Server wss://127.0.0.1:9/" "WorkloadUser root"
 	refused 1 WorkloadUser "root as workload user" --token $TOKEN
 }
+# The sample shows every default: with them spelled out nothing changes.
+sed 's/^#\([A-Z]\)/\1/' "$SRC/etc/cloop-agentd.conf" >"$TMP/sample"
+: >"$TMP/empty"
+chmod 600 "$TMP/sample" "$TMP/empty"
+run "the sample configuration parses" "$AGENTD" -t -f "$TMP/sample"
+[ "$(id -u)" != 0 ] || run "and holds the defaults" sh -c \
+    "'$AGENTD' -T -f '$TMP/sample' >'$TMP/s'; \
+    '$AGENTD' -T -f '$TMP/empty' | diff '$TMP/s' -"
 conf "Server wss://127.0.0.1:9/" "Label a=b" "Pin x, y"
 run "-T prints" sh -c "'$AGENTD' -T -f '$TMP/conf' -o Pin=none >'$TMP/dump'"
 chmod 600 "$TMP/dump"

@@ -191,8 +191,8 @@ class Runner:
     def regress(self, tree):
         first = tree == self.options.build[0]
         for name in sorted(os.listdir(HERE)):
-            if not name.endswith(".sh") or name in ("test-exec.sh",
-                                                    "demo.sh"):
+            if not name.endswith(".sh") or name in (
+                    "test-exec.sh", "e2e-lib.sh", "demo.sh"):
                 continue
             if not first and runs_once(os.path.join(HERE, name)):
                 continue

@@ -10,6 +10,7 @@
 #define CLOOP_MONTEST_H
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <event2/event.h>
@@ -42,6 +43,8 @@ mt_fill(size_t i)
 		imsg_clear(&mt_peer[i]);
 	ASSERT_INT_EQ(imsg_pair(fds), CL_OK);
 	if ((c->pid = fork()) == 0) {
+		/* A failed test leaves without killing it. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
 	}

@@ -286,6 +286,11 @@ enum { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR };
  * DEV_STOP	u64 slot, str reason	 hub refused it: TERM, KILL, forget
  * DEV_SIGNAL	str handle_id, u8 sig
  * DEV_SIGNAL_ANS u8 result (RES_OK, RES_ERROR_FRAME), str code, str text
+ * DEV_REVOKE	u32 len		         fd: memfd, struct dev_revoke
+ * DEV_REVOKE_ANS u32 len	         fd: memfd, struct dev_revoked
+ * DEV_REFRESH	u32 len		         fd: memfd, struct dev_refresh
+ * DEV_REFRESH_ANS u32 len	         fd: memfd, struct dev_refreshed
+ *		(common/devlease.h)
  * Resolver role of agentd-fetch (one question per process):
  * RES_NAME	str host, u16 port
  * RES_ADDRS	as RESOLVE_ANS
@@ -317,7 +322,11 @@ enum { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR };
 	X(DEV_SIGNAL, 0x0426, F2M, MS_LIVE, 6, 256, 0, 0)                      \
 	X(DEV_SIGNAL_ANS, 0x0427, M2F, MS_LIVE, 9, B_MAX, 0, 0)                \
 	X(RES_NAME, 0x0430, M2F, MS_STARTING, 7, 300, 0, 1)                    \
-	X(RES_ADDRS, 0x0431, F2M, MS_STARTING, 6, 1024, 0, 1)
+	X(RES_ADDRS, 0x0431, F2M, MS_STARTING, 6, 1024, 0, 1)                  \
+	X(DEV_REVOKE, 0x0440, F2M, MS_LIVE, 4, 4, 1, 0)                        \
+	X(DEV_REVOKE_ANS, 0x0441, M2F, MS_LIVE, 4, 4, 1, 0)                    \
+	X(DEV_REFRESH, 0x0442, F2M, MS_LIVE, 4, 4, 1, 0)                       \
+	X(DEV_REFRESH_ANS, 0x0443, M2F, MS_LIVE, 4, 4, 1, 0)
 
 enum { LINK_CONNECTING = 1, LINK_UP, LINK_DOWN };
 enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
@@ -338,6 +347,11 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
  * SHIM_RELEASE	-	 exit record was taken over: shim may go
  * SHIM_ADOPT	u32 catalogue version	 first message of a new monitor on
  *		the shim's socket; answered by SHIM_STARTED (and SHIM_EXITED)
+ * SHIM_REDACT	u32 len   fd: memfd, u32 n + n*blob value (common/redact.h):
+ *		taken out of the output from now on, until the end
+ * SHIM_REDACT_ANS b ok   every byte read later is held against them
+ * SHIM_LEASE	-         fd: a lease directory, locked; to be held open as
+ *		long as the workload may use it (agent/secretfiles.h)
  */
 #define DEV_SHIM_CATALOGUE(X)                                                  \
 	X(SHIM_JOB, 0x0500, M2S, MS_STARTING, 4, 4, 1, 1)                      \
@@ -351,7 +365,10 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
 	X(SHIM_SIGNAL, 0x0510, M2S, MS_LIVE, 1, 1, 0, 0)                       \
 	X(SHIM_EXITED, 0x0512, S2M, MS_LIVE, 37, B_MAX, 0, 0)                  \
 	X(SHIM_RELEASE, 0x0514, M2S, MS_LIVE, 0, 0, 0, 1)                      \
-	X(SHIM_ADOPT, 0x0516, M2S, MS_LIVE, 4, 4, 0, 0)
+	X(SHIM_ADOPT, 0x0516, M2S, MS_LIVE, 4, 4, 0, 0)                        \
+	X(SHIM_REDACT, 0x0518, M2S, MS_ANY, 4, 4, 1, 0)                        \
+	X(SHIM_REDACT_ANS, 0x0519, S2M, MS_ANY, 1, 1, 0, 0)                    \
+	X(SHIM_LEASE, 0x051a, M2S, MS_STARTING, 0, 0, 1, 0)
 
 #define MSG_CATALOGUES(X)                                                      \
 	HUB_NET_CATALOGUE(X)                                                   \

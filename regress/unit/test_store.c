@@ -107,7 +107,7 @@ test_versions(void)
 	sql(dir, "PRAGMA user_version = 999");
 	ASSERT_ERR(store_open(dir, 0, &s, err, sizeof(err)), CL_VERSION);
 	ASSERT_TRUE(strstr(err, "newer") != NULL);
-	sql(dir, "PRAGMA user_version = 1");
+	sql(dir, "PRAGMA user_version = 2");
 	store_close(tmp_open(dir));
 
 	TEST_START("a database that is not ours is refused");

@@ -64,8 +64,8 @@ enum msg_dir {
  * HELLO	u64 session, u32 len              fd: memfd, struct hello_blob
  * HELLO_ANS	u8 result (HELLO_*), u16 negotiated, u16 n +
  *		n*(u16 offer index, u8 action (VERDICT_*), u8 why (WHY_*),
- *		u64 from_offset); the HANDLE_OPENs of continued handles come
- *		before it.  hello_blob: see net/hub_session.h and
+ *		u64 from_offset, str reason ("" but for WHY_ABANDONED)); the
+ *		HANDLE_OPENs of continued handles come before it.  hello_blob: see net/hub_session.h and
  *		common/caps.h (field tables)
  * SESSION_UP	u64 session           welcome has been written
  * SESSION_DOWN	u64 session, u8 status (AGENT_OFFLINE|AGENT_UNREACHABLE),
@@ -205,6 +205,7 @@ enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
  * CTL_MINT	struct ctl_mint (ctlmsg.h)	-> ROW_MINT
  * CTL_ENROLLMENTS -			-> ROW_ENROLLMENT*
  * CTL_REVOKE	str id, str reason	-> ROW_REVOKED
+ * CTL_ABANDON	str handle, str reason (at most MAX_REASON_LEN)
  * CTL_QUIT	u32 request	the operator no longer wants this answer
  * ROW_LOG, ROW_INDEX	str handle_id   fd: read-only log, log index
  * CTL_ERR	str code (08 §9), str message, str remedy
@@ -235,6 +236,7 @@ enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
 	X(CTL_ENROLLMENTS, 0x032c, C2M, MS_LIVE, 0, 0, 0, 0)                   \
 	X(CTL_REVOKE, 0x032e, C2M, MS_LIVE, 8, 1024, 0, 0)                     \
 	X(CTL_QUIT, 0x0330, C2M, MS_LIVE, 4, 4, 0, 0)                          \
+	X(CTL_ABANDON, 0x0350, C2M, MS_LIVE, 9, 522, 0, 0)                     \
 	X(CTL_DONE, 0x0380, M2C, MS_LIVE, 0, 0, 0, 0)                          \
 	X(CTL_ERR, 0x0382, M2C, MS_LIVE, 12, B_MAX, 0, 0)                      \
 	X(ROW_STATUS, 0x0384, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \

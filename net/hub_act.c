@@ -10,6 +10,7 @@
 #include "hub_session.h"
 
 #include <bsd/stdlib.h>
+#include <bsd/string.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ struct hs_hello {
 	char id[MAX_ID_LEN + 1];
 	struct caps_offer *offers;
 	size_t noffers;
-	struct frame_verdict *verdicts;	/* text borrowed or constant */
+	struct frame_verdict *verdicts;	/* reasons are copies */
 	size_t nverdicts;
 };
 
@@ -45,6 +46,8 @@ hs_free_hello(struct hs *s)
 	for (i = 0; i < s->hello->noffers; i++)
 		free(s->hello->offers[i].handle_id);
 	free(s->hello->offers);
+	for (i = 0; i < s->hello->nverdicts; i++)
+		free(s->hello->verdicts[i].reason);
 	free(s->hello->verdicts);
 	free(s->hello);
 	s->hello = NULL;
@@ -401,7 +404,8 @@ hs_act_hello(struct hs *s)
 
 /* One verdict of HELLO_ANS as a row of the welcome, or nothing. */
 static void
-hs_add_verdict(struct hs *s, size_t offer, int action, int why, uint64_t from)
+hs_add_verdict(struct hs *s, size_t offer, int action, const char *reason,
+    uint64_t from)
 {
 	struct hs_hello *hello = s->hello;
 	struct frame_verdict *v;
@@ -416,9 +420,7 @@ hs_add_verdict(struct hs *s, size_t offer, int action, int why, uint64_t from)
 	v->handle_id = hello->offers[offer].handle_id;
 	if (action == VERDICT_TERMINATE) {
 		v->action = (char *)(uintptr_t)"terminate";
-		v->reason = (char *)(uintptr_t)(why == WHY_ABANDONED ?
-		    "the workload was given up and went elsewhere" :
-		    "this hub does not know the workload");
+		v->reason = strdup(reason);
 		return;
 	}
 	v->action = (char *)(uintptr_t)"continue";
@@ -431,6 +433,7 @@ static int
 hs_get_verdicts(struct hs *s, struct buf *b, int *resultp)
 {
 	size_t i, n, offer;
+	char reason[MAX_REASON_LEN + 1];
 	uint64_t from;
 	int action, why;
 
@@ -446,8 +449,14 @@ hs_get_verdicts(struct hs *s, struct buf *b, int *resultp)
 		action = buf_get_u8(b);
 		why = buf_get_u8(b);
 		from = buf_get_u64(b);
+		buf_get_str(b, reason, sizeof(reason) - 1);
+		if (reason[0] == '\0')
+			strlcpy(reason, why == WHY_ABANDONED ?
+			    "the workload was given up" :
+			    "this hub does not know the workload",
+			    sizeof(reason));
 		if (b->error == 0)
-			hs_add_verdict(s, offer, action, why, from);
+			hs_add_verdict(s, offer, action, reason, from);
 	}
 	return i == n ? buf_end(b) : CL_FORMAT;
 }

@@ -138,7 +138,8 @@ answer_use_status(struct monitor *mon, struct handle *h,
 	int terminal = ctl_is_terminal(st->state);
 
 	if (handle_is_closed(h)) {
-		if (terminal)	/* replaces the stored one, no more */
+		/* Replaces the stored one, no more. */
+		if (terminal && h->abandoned == NULL)
 			answer_apply_status(h, st);
 		return;
 	}

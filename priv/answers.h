@@ -28,6 +28,8 @@ mon_handler_fn answer_ctl_ready, answer_ctl_client, answer_ctl_gone,
     answer_ctl_inventory, answer_ctl_audit, answer_ctl_verify,
     answer_ctl_reload, answer_ctl_mint, answer_ctl_enrollments,
     answer_ctl_revoke, answer_ctl_quit;
+/* abandon.c */
+mon_handler_fn answer_ctl_abandon;
 
 /* The session a worker speaks of: its own, else NULL. */
 struct session *answer_find_session(struct monitor *mon,

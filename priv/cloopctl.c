@@ -35,6 +35,7 @@ static const struct ctl_command {
 	    "[-f] [--tail N] [--since T] [--from OFFSET] HANDLE" },
 	{ "signal", ctl_cmd_signal, "HANDLE INT|TERM|KILL" },
 	{ "kill", ctl_cmd_kill, "HANDLE" },
+	{ "abandon", ctl_cmd_abandon, "[--reason TEXT] HANDLE" },
 	{ "inventory", ctl_cmd_inventory, "NAME [--refresh]" },
 	{ "audit", ctl_cmd_audit, "[--since T] [-f] [verify]" },
 	{ "reload", ctl_cmd_reload, "" },

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * cloopctl: logs, and what changes something or looks at the record:
- * signal, kill, audit, reload; and the shell completion.
+ * signal, kill, abandon, audit, reload; and the shell completion.
  */
 #include <sys/types.h>
 
@@ -190,6 +190,44 @@ ctl_cmd_kill(struct ctl *c, int argc, char **argv)
 	if (handle == NULL)
 		return ctl_usage(c, "one handle");
 	return admin_send_signal(c, handle, SIG_KILL);
+}
+
+int
+ctl_cmd_abandon(struct ctl *c, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "reason", required_argument, NULL, 'r' },
+		{ NULL, 0, NULL, 0 },
+	};
+	const char *reason = "";
+	struct buf body;
+	struct jsonw w;
+	int ch, status;
+
+	while ((ch = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (ch != 'r')
+			return ctl_usage(c, "unknown option");
+		reason = optarg;
+	}
+	if (strlen(reason) > MAX_REASON_LEN)
+		return ctl_usage(c, "the reason is longer than %d bytes",
+		    MAX_REASON_LEN);
+	if (optind != argc - 1)
+		return ctl_usage(c, "one handle");
+	buf_init(&body, MSG_BODY_MAX);
+	buf_put_str(&body, argv[optind]);
+	buf_put_str(&body, reason);
+	status = ctl_ask_rows(c, MSG_CTL_ABANDON, &body, 0, NULL, NULL);
+	buf_clear(&body);
+	if (status != EXIT_DONE || !c->json)
+		return status;
+	jsonw_init(&w, MAX_JSON_OUT, JSONW_NO_HTML);
+	jsonw_open_object(&w);
+	ctl_put_str(&w, "handle_id", argv[optind]);
+	ctl_put_str(&w, "state", "failed");
+	jsonw_close_object(&w);
+	(void)ctl_print_json(&w);
+	return status;
 }
 
 /* -------------------------------------------------------------- audit */

@@ -15,6 +15,7 @@
 #include "ctlout.h"
 #include "../common/err.h"
 #include "../common/limits.h"
+#include "../common/log.h"
 #include "monitor.h"
 #include "../common/msgcat.h"
 #include "refuse.h"
@@ -59,8 +60,9 @@ devask_start(struct monitor *mon, struct session *s, enum devask_kind kind,
 	if (mon->asks.n >= MAX_ASKS_TOTAL ||
 	    (d = calloc(1, sizeof(*d))) == NULL) {
 		buf_clear(body);
-		ctlout_refuse(mon, ctl, "busy",
-		    "too many requests are waiting for devices");
+		if (ctl != 0)
+			ctlout_refuse(mon, ctl, "busy",
+			    "too many requests are waiting for devices");
 		return;
 	}
 	d->id = ++mon->asks.last_id;
@@ -82,7 +84,10 @@ devask_finish(struct monitor *mon, struct devask *d, int result,
 	struct agent *a = agents_find(&mon->agents, d->agent_id);
 	struct refusal r;
 
-	if (result != RES_OK) {
+	if (d->ctl == 0) {	/* nobody waits for it */
+		log_debug("device-answer", "agent=%s result=%d",
+		    log_q(d->agent_id), result);
+	} else if (result != RES_OK) {
 		refuse_set_result(&r, result, code, text, a != NULL ?
 		    a->row.name : d->agent_id);
 		ctlout_send_err(mon, d->ctl, &r);

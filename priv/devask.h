@@ -41,7 +41,8 @@ struct devasks {
 
 void devask_init(struct monitor *mon);
 void devask_clear(struct monitor *mon);
-/* Send a request (takes body) on a session for an operator. */
+/* Send a request (takes body) on a session for an operator; ctl 0: for
+ * nobody. */
 void devask_start(struct monitor *mon, struct session *s,
     enum devask_kind kind, struct buf *body, uint64_t ctl);
 /* SIGNAL_ANS, INVENTORY_ANS.  CL_FORMAT: a violation. */

@@ -105,6 +105,7 @@ handles_del(struct handles *t, struct handle *h)
 		t->nrunning--;
 	}
 	store_handle_clear(&h->row);
+	free(h->abandoned);
 	free(h);
 }
 

@@ -45,6 +45,7 @@ struct handle {
 	uint64_t session;	/* the one that has its files open; 0 */
 	int adopted;		/* came from the store at start-up */
 	int unsaved;		/* the store does not have the newest state */
+	char *abandoned;	/* why it was given up; NULL: it was not */
 	int has_end_row;	/* provision_end was audited */
 	int64_t begun_at;	/* monotonic ms of the dispatch */
 	TAILQ_HEAD(, waiter) waiters;

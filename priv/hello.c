@@ -30,7 +30,11 @@ struct hello_verdict {
 	uint8_t action;
 	uint8_t why;
 	uint64_t from;
+	const char *reason;	/* borrowed from the handle */
 };
+
+/* Reasons of one HELLO_ANS; what does not fit goes without. */
+#define HELLO_REASONS_LEN 4096
 
 void
 hello_free(struct hello *h)
@@ -113,6 +117,14 @@ hello_judge_offer(struct monitor *mon, struct session *s,
 {
 	struct handle *h = handles_find_id(&mon->handles, o->handle_id);
 
+	v->reason = "";
+	if (h != NULL && h->agent == s->agent && h->abandoned != NULL) {
+		v->action = VERDICT_TERMINATE;
+		v->why = WHY_ABANDONED;
+		v->from = 0;
+		v->reason = h->abandoned;
+		return s->protocol >= 5;
+	}
 	if (h != NULL && h->agent == s->agent &&
 	    hello_open_handle(mon, s, h) == CL_OK) {
 		v->action = VERDICT_CONTINUE;
@@ -151,7 +163,7 @@ hello_answer(struct monitor *mon, struct session *s, struct hello *h)
 	struct hello_verdict *v;
 	unsigned int nrefused = 0;
 	struct buf b;
-	size_t i, n = 0;
+	size_t i, n = 0, len = 0;
 
 	v = calloc(h->blob.noffers + 1, sizeof(*v));
 	for (i = 0; v != NULL && i < h->blob.noffers; i++) {
@@ -170,6 +182,8 @@ hello_answer(struct monitor *mon, struct session *s, struct hello *h)
 		buf_put_u8(&b, v[i].action);
 		buf_put_u8(&b, v[i].why);
 		buf_put_u64(&b, v[i].from);
+		len += strlen(v[i].reason);
+		buf_put_str(&b, len <= HELLO_REASONS_LEN ? v[i].reason : "");
 	}
 	free(v);
 	mon_send(c, MSG_HELLO_ANS, h->ask, &b, -1);

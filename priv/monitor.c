@@ -87,6 +87,7 @@ static mon_handler_fn *const mon_handlers[0x400] = {
 	[MSG_CTL_MINT] = answer_ctl_mint,
 	[MSG_CTL_ENROLLMENTS] = answer_ctl_enrollments,
 	[MSG_CTL_REVOKE] = answer_ctl_revoke,
+	[MSG_CTL_ABANDON] = answer_ctl_abandon,
 	[MSG_CTL_QUIT] = answer_ctl_quit,
 };
 

@@ -62,7 +62,7 @@ test_versions(void)
 	static struct spec_secret_file file;
 	static struct spec_firewall fw;
 	static struct spec_git_ca ca;
-	static uint8_t seed[2] = "{}";
+	static uint8_t seed[2] = { 0x1f, 0x8b };
 	static char *env[] = { S("TOKEN") };
 	static char *urls[] = { S("https://git.example/") };
 

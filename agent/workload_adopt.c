@@ -180,6 +180,31 @@ workload_adopt_dir(struct workloads *ws, const char *name)
 	workload_adopt_on_timer(w);
 }
 
+/* Sockets of shims that are in no directory any more. */
+static void
+workload_adopt_sweep(struct workloads *ws)
+{
+	char path[PATH_MAX];
+	struct workload *w;
+	struct dirent *e;
+	DIR *d;
+
+	if ((d = opendir(ws->socket_dir)) == NULL)
+		return;
+	while ((e = readdir(d)) != NULL) {
+		if (*e->d_name == '.')
+			continue;
+		TAILQ_FOREACH(w, &ws->list, entry)
+			if (w->state != WL_DEAD && workload_format_socket(w,
+			    path, sizeof(path)) == 0 &&
+			    strcmp(strrchr(path, '/') + 1, e->d_name) == 0)
+				break;
+		if (w == NULL)
+			(void)unlinkat(dirfd(d), e->d_name, 0);
+	}
+	closedir(d);
+}
+
 void
 workloads_adopt(struct workloads *ws, void (*done)(struct agentd *))
 {
@@ -197,6 +222,7 @@ workloads_adopt(struct workloads *ws, void (*done)(struct agentd *))
 			workload_adopt_dir(ws, e->d_name);
 	if (d != NULL)
 		closedir(d);
+	workload_adopt_sweep(ws);
 	ws->adopted = done;
 	workload_adopt_check(ws);
 }

@@ -57,6 +57,32 @@ hello_refuse(struct child *c, uint64_t ask, int result)
 	mon_send(c, MSG_HELLO_ANS, ask, &b, -1);
 }
 
+/*
+ * What the files of a handle hold.  A row whose files are gone or broken
+ * must not lose its workload too: they are begun anew, and the device sends
+ * again what it still has.
+ */
+static int
+hello_load_files(struct monitor *mon, struct handle *h,
+    struct logindex_state *st)
+{
+	const char *dir = mon->conf.state_dir, *id = h->row.handle_id;
+	int r;
+
+	r = hfiles_load(dir, id, 1, st);
+	if (r == CL_OK || (r != CL_FORMAT &&
+	    !(r == CL_SYSTEM && errno == ENOENT)))
+		return r;
+	log_error("handle-files", "handle=%s reason=%s action=renewed",
+	    log_q(id), log_q(r == CL_FORMAT ? "the index is broken" :
+	    "missing"));
+	if ((r = hfiles_renew(dir, id)) != CL_OK)
+		return r;
+	h->row.received = 0;
+	h->row.gapped = 1;
+	return hfiles_load(dir, id, 1, st);
+}
+
 int
 hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
 {
@@ -71,7 +97,7 @@ hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
 	 * No session writes now.  What the last one did not report, or a
 	 * crash tore, is in the files: they decide where to go on.
 	 */
-	r = hfiles_load(mon->conf.state_dir, h->row.handle_id, 1, &st);
+	r = hello_load_files(mon, h, &st);
 	if (r == CL_OK) {
 		h->row.received = st.received;
 		h->row.log_bytes = st.log_len;

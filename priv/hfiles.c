@@ -125,6 +125,35 @@ hfiles_load(const char *state_dir, const char *handle_id, int repair,
 	return r;
 }
 
+int
+hfiles_renew(const char *state_dir, const char *handle_id)
+{
+	static const char *const bad[] = {
+		[HFILES_LOG] = "/log.bad", [HFILES_INDEX] = "/log.idx.bad",
+	};
+	char path[HPATH_MAX], to[HPATH_MAX];
+	size_t i;
+	int r;
+
+	if ((r = hfiles_format(state_dir, handle_id, "", path)) != CL_OK)
+		return r;
+	if (mkdir(path, 0700) == -1 && errno != EEXIST)
+		return CL_SYSTEM;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if ((r = hfiles_format(state_dir, handle_id, hfiles_names[i],
+		    path)) != CL_OK ||
+		    (r = hfiles_format(state_dir, handle_id, bad[i], to)) !=
+		    CL_OK)
+			return r;
+		if (rename(path, to) == -1 && errno != ENOENT)
+			return CL_SYSTEM;
+		if ((r = hfiles_make_one(state_dir, handle_id,
+		    (enum hfiles_which)i)) != CL_OK)
+			return r;
+	}
+	return CL_OK;
+}
+
 uint64_t
 hfiles_get_log_len(const char *state_dir, const char *handle_id)
 {

@@ -26,6 +26,11 @@ int hfiles_open(const char *state_dir, const char *handle_id,
 struct logindex_state;
 int hfiles_load(const char *state_dir, const char *handle_id, int repair,
     struct logindex_state *st);
+/*
+ * Replace files that are missing or make no sense by empty ones; what was
+ * there is kept as log.bad and log.idx.bad.  CL_SYSTEM.
+ */
+int hfiles_renew(const char *state_dir, const char *handle_id);
 /* Kept bytes; 0 when the file cannot be read. */
 uint64_t hfiles_get_log_len(const char *state_dir, const char *handle_id);
 /* Remove all of it; a missing directory is fine. */

@@ -54,9 +54,15 @@ static void __attribute__((__noreturn__))
 shim_exec_fail(const struct shim_child *c, const char *step,
     const char *what, const char *why)
 {
-	char text[MAX_SHIM_ERROR_LEN];
+	char text[MAX_SHIM_ERROR_LEN], clean[MAX_SHIM_ERROR_LEN];
 	int n;
 
+	/* It may be the workload's argv[0]: what it was lent is taken out
+	 * here, before anything is cut. */
+	if (what != NULL) {
+		redact_format(c->s->pump.redact, what, clean, sizeof(clean));
+		what = clean;
+	}
 	n = snprintf(text, sizeof(text), "%s%s%s: %s", step,
 	    what != NULL ? " " : "", what != NULL ? what : "", why);
 	if (n >= (int)sizeof(text))
@@ -82,7 +88,8 @@ shim_exec_session(struct shim_exec *e)
 
 	if (setsid() == -1)
 		return CL_SYSTEM;
-	if (dup2(s->null_fd, 0) == -1 || dup2(e->c->out_fd, 1) == -1 ||
+	if (dup2(s->stdin_fd != -1 ? s->stdin_fd : s->null_fd, 0) == -1 ||
+	    dup2(e->c->out_fd, 1) == -1 ||
 	    dup2(e->c->out_fd, 2) == -1)
 		return CL_SYSTEM;
 	umask(077);
@@ -357,8 +364,25 @@ shim_exec_leader(struct shim_child *c)
  * that become its children vanish by themselves; it has nothing else to do
  * than to exist, and when it is killed the kernel kills the rest.
  */
+/*
+ * Process numbers inside go on from the host's instead of beginning at 2: what
+ * a workload prints about its processes cannot be mistaken for low numbers of
+ * the host, and its own number is near the one the hub shows.  Needs nothing:
+ * without it (no /proc, no privilege) they begin at 2.
+ */
+static void
+shim_exec_number(long shim_pid)
+{
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+
+	if (fd == -1)
+		return;
+	(void)dprintf(fd, "%ld", shim_pid + 1);
+	close(fd);
+}
+
 void
-shim_exec_init(int sync_fd)
+shim_exec_init(int sync_fd, long shim_pid)
 {
 	struct pollfd pfd = { .fd = sync_fd, .events = 0 };
 	struct sigaction sa = { .sa_handler = SIG_IGN };
@@ -373,6 +397,9 @@ shim_exec_init(int sync_fd)
 	    (poll(&pfd, 1, 0) == 1 && (pfd.revents & POLLHUP) != 0))
 		_exit(1);
 	(void)prctl(PR_SET_NAME, "cloop-init");
+	shim_exec_number(shim_pid);
+	if (write(sync_fd, "i", 1) != 1)
+		_exit(1);
 	if (close_range(0, ~0U, 0) == -1 ||
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||

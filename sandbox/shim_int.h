@@ -17,6 +17,7 @@
 
 #include "../common/imsg.h"
 #include "../common/msgcat.h"
+#include "../common/redact.h"
 #include "../common/spool.h"
 #include "cgroup.h"
 #include "shim.h"
@@ -43,6 +44,11 @@ struct shim_pump {
 	int64_t stall_at;	/* when `sent` was last seen to move; 0 */
 	uint64_t stall_sent;
 	int is_lossy;		/* a write to the spool failed */
+	struct redact *redact;	/* values to hide; NULL: none */
+	struct redact_stream *stream;
+	uint8_t *clean;		/* a block without them */
+	size_t clean_len;
+	int is_step;		/* SHIM_F_STEP: others write on */
 };
 
 struct shim {
@@ -56,7 +62,11 @@ struct shim {
 	int dir_fd, tree_fd;	/* handle directory, work directory */
 	int exit_fd;		/* exit record's temporary file */
 	int null_fd;
+	int stdin_fd;		/* SHIM_STDIN, or -1 */
 	struct shim_pump pump;
+	int no_redact;		/* a value could not be learned: no start */
+	int lease_fds[MAX_SHIM_PATHS];	/* held for their locks */
+	size_t nleases;
 	struct cgroup cgroup;
 	DIR *proc;		/* without a pid namespace: to find them */
 	pid_t init_pid;		/* of the pid namespace; -1 */
@@ -104,7 +114,8 @@ struct shim_child {
 	int sync_fd;		/* "write my id maps", and the answer */
 };
 void shim_exec_leader(struct shim_child *c) __attribute__((__noreturn__));
-void shim_exec_init(int sync_fd) __attribute__((__noreturn__));
+void shim_exec_init(int sync_fd, long shim_pid)
+    __attribute__((__noreturn__));
 
 /* shim_view.c: what the workload may reach; NULL view: no mount namespace. */
 struct ns_view;
@@ -117,6 +128,11 @@ void shim_pump_init(struct shim_pump *p);
 int shim_pump_may_read(struct shim_pump *p, int64_t now_ms, int *wait_msp);
 /* Move what is there; closes fd at EOF. */
 void shim_pump_read(struct shim_pump *p);
+/* Hide one more value, from the next byte that is read on.  CL_NOMEM,
+ * CL_LIMIT. */
+int shim_pump_add_value(struct shim_pump *p, const void *data, size_t len);
+/* The same for the variables CLOOP_REDACT_ENV names. */
+int shim_pump_add_env(struct shim_pump *p, char *const *env, size_t n);
 /* The rest that fits into a pipe, then the end of the output. */
 void shim_pump_end(struct shim_pump *p);
 

@@ -19,6 +19,7 @@
 #include <bsd/string.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@
 #include "self.h"
 
 #define SHIM_PIPE_LEN (16 * SPOOL_BLOCK_LEN)	/* one turn of the pump */
+#define SHIM_INIT_MS 5000	/* set-up of the init of a pid namespace: 0.1 ms */
 
 struct shim_pipes {
 	int out[2];
@@ -150,20 +152,38 @@ shim_start_fork(struct shim *s)
 	return fork();
 }
 
+/* The init of the pid namespace is set up; the leader is born after it. */
+static int
+shim_start_init(struct shim *s, struct shim_pipes *p)
+{
+	struct pollfd pfd = { .fd = p->sync[0], .events = POLLIN };
+	long pid = (long)getpid();
+	char byte;
+
+	if ((s->init_pid = shim_start_fork(s)) == -1)
+		return CL_SYSTEM;
+	if (s->init_pid == 0) {
+		close(p->sync[0]);
+		shim_exec_init(p->sync[1], pid);
+	}
+	/* One that died says nothing; the leader's fork then fails. */
+	if (poll(&pfd, 1, SHIM_INIT_MS) == 1 &&
+	    read(p->sync[0], &byte, 1) != 1)
+		return CL_SYSTEM;
+	return CL_OK;
+}
+
 static int
 shim_start_processes(struct shim *s, struct shim_pipes *p)
 {
+	int r;
 	struct shim_child child = { .s = s, .out_fd = p->out[1],
 		.err_fd = p->err[1], .sync_fd = p->sync[1] };
 
 	if ((s->missing & SHIM_NO_NAMESPACES) == 0) {
 		/* The first one born in a pid namespace is its init. */
-		if ((s->init_pid = shim_start_fork(s)) == -1)
-			return CL_SYSTEM;
-		if (s->init_pid == 0) {
-			close(p->sync[0]);
-			shim_exec_init(p->sync[1]);
-		}
+		if ((r = shim_start_init(s, p)) != CL_OK)
+			return r;
 	}
 	if ((s->leader_pid = shim_start_fork(s)) == -1)
 		return CL_SYSTEM;
@@ -251,7 +271,8 @@ shim_start_undo(struct shim *s)
 	cgroup_close(&s->cgroup);
 	if (s->listen_fd != -1)
 		(void)unlinkat(AT_FDCWD, s->job.socket, 0);
-	(void)unlinkat(s->dir_fd, SHIM_EXIT_FILE ".tmp", 0);
+	if (s->exit_fd != -1)
+		(void)unlinkat(s->dir_fd, SHIM_EXIT_FILE ".tmp", 0);
 }
 
 static void
@@ -283,7 +304,9 @@ shim_start_all(struct shim *s, struct shim_pipes *p, const char **stepp)
 	if ((r = shim_start_socket(s)) != CL_OK)
 		return r;
 	*stepp = "exit record";
-	if ((r = shim_exit_open(s->dir_fd, &s->exit_fd)) != CL_OK)
+	s->pump.is_step = (s->job.flags & SHIM_F_STEP) != 0;
+	if (!s->pump.is_step &&
+	    (r = shim_exit_open(s->dir_fd, &s->exit_fd)) != CL_OK)
 		return r;
 	*stepp = "pipe";
 	if ((r = shim_start_pipes(s, p)) != CL_OK)
@@ -338,6 +361,7 @@ out:
 	}
 	shim_close_fd(&s->tree_fd);
 	shim_close_fd(&s->null_fd);
+	shim_close_fd(&s->stdin_fd);
 	if (r != CL_OK)
 		shim_start_undo(s);
 	return r;

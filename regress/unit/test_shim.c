@@ -283,6 +283,7 @@ test_leftovers(void)
 static void
 test_hidden(void)
 {
+	const char *own;
 	char script[2048];
 
 	TEST_START("credential, other trees, foreign /tmp are not there "
@@ -308,7 +309,9 @@ test_hidden(void)
 	rig_run(&g, script);
 	ASSERT_PTR_EQ(strstr(g.out, "hit"), NULL);
 	ASSERT_INT_LT(strtol(g.out, NULL, 10), 8);
-	ASSERT_PTR_NE(strstr(g.out, "own-2\n"), NULL);
+	/* A number of its own namespace, not far from the host's. */
+	ASSERT_PTR_NE(own = strstr(g.out, "own-"), NULL);
+	ASSERT_INT_GT(strtol(own + 4, NULL, 10), 2);
 	rig_close(&g);
 }
 

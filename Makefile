@@ -94,6 +94,9 @@ OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
 	agent/chan.o agent/procid.o agent/handledir.o agent/workloads.o \
 	agent/workload_shim.o agent/workload_adopt.o agent/resolve.o \
 	agent/fetchctl.o agent/fetchctl_msg.o agent/start.o \
+	agent/workload_lease.o agent/revoke.o agent/refresh.o agent/vault.o \
+	agent/secretfiles.o agent/secretfiles_wipe.o common/devlease.o \
+	common/redact.o \
 	agent/start_job.o agent/caps_detect.o agent/caps_host.o \
 	agent/caps_kvm.o agent/caps_usb.o common/flatjson.o \
 	common/bundle.o common/pin.o common/spool.o common/field.o \
@@ -109,7 +112,8 @@ OBJS_agentd-fetch = agent/agent_fetch.o agent/fetch_setup.o \
 	agent/fetch_ask.o agent/fetch_link.o agent/fetch_dial.o \
 	agent/fetch_session.o agent/fetch_action.o agent/fetch_send.o \
 	agent/fetch_hello.o agent/fetch_frame.o agent/fetch_decline.o \
-	agent/fetch_work.o agent/fetch_output.o agent/chan.o \
+	agent/fetch_work.o agent/fetch_output.o agent/fetch_lease.o \
+	agent/chan.o common/devlease.o \
 	common/spool.o $(NETIO) $(FRAME) $(COMMON) $(SELF)
 LIBS_agentd-fetch = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
 
@@ -117,7 +121,7 @@ OBJS_cloop-shim = sandbox/cloop_shim.o sandbox/shim_msg.o \
 	sandbox/shim_start.o sandbox/shim_exec.o sandbox/shim_view.o \
 	sandbox/shim_pump.o sandbox/shim_kill.o sandbox/shim_job.o \
 	sandbox/ns.o sandbox/cgroup.o sandbox/filter.o common/spool.o \
-	$(COMMON) $(SELF)
+	common/redact.o $(COMMON) $(SELF)
 LIBS_cloop-shim = $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
 
 OBJS_cloop-keygen = store/cloop_keygen.o store/keygen_make.o \

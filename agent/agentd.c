@@ -40,6 +40,7 @@
 
 #define AGENTD_STOP_MS 25000	/* 04 §29: gone within this, whatever hangs */
 #define AGENTD_NSIGNALS 5
+#define AGENTD_SWEEP_AGE_S 60	/* a neighbour may just be making one */
 
 struct agentd_events {
 	struct event *signals[AGENTD_NSIGNALS];
@@ -303,6 +304,9 @@ agentd_on_begin(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	/* Those of living workloads are locked by their shims, those of dead
+	 * ones are wiped as they are found. */
+	workloads_sweep(a->workloads, AGENTD_SWEEP_AGE_S);
 	workloads_adopt(a->workloads, agentd_on_adopted);
 }
 

@@ -49,6 +49,7 @@ struct agentd {
 	uid_t work_uid;			/* (uid_t)-1: our own */
 	gid_t work_gid;
 	char *work_home;		/* of the workload's user, or NULL */
+	char *lease_base;		/* where lease directories are made */
 	unsigned int max_concurrent;
 	int has_kvm;			/* caps_detect.c: last answer, */
 	int64_t kvm_at;			/* and when (monotonic ms) */

@@ -73,6 +73,8 @@ fa_del(struct fs *fs, struct fa *a)
 		return;
 	TAILQ_REMOVE(&fs->asks, a, entry);
 	fs->nasks--;
+	if (a->free_arg != NULL)
+		a->free_arg(a->arg);
 	free(a);
 }
 

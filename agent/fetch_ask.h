@@ -25,6 +25,8 @@ struct fa {
 	uint64_t session;	/* of the frame it is for; 0: none */
 	char corr[MAX_ID_LEN + 1];	/* id of that frame */
 	char handle[MAX_ID_LEN + 1];
+	void *arg;		/* what its answer needs; owned, or NULL */
+	void (*free_arg)(void *);
 };
 TAILQ_HEAD(fa_list, fa);
 

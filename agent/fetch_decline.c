@@ -16,34 +16,6 @@
 #define FF_TEXT(s) ((char *)(uintptr_t)(s))
 
 static void
-ff_decline_revoke(struct fs *fs, const struct frame_env *env,
-    const void *payload)
-{
-	const struct frame_revoke *q = payload;
-	struct frame_revoked a;
-	int kill = q->action != NULL && strcmp(q->action, "kill") == 0;
-
-	/* Not held here counts as success (01 §7.6). */
-	frame_init_payload(FRAME_REVOKED, &a);
-	a.lease_id = q->lease_id;
-	a.grant_id = q->grant_id;
-	a.action = FF_TEXT(kill ? "kill" : "scrub");
-	fs_send(fs, FRAME_REVOKED, env->id, NULL, &a, NULL);
-}
-
-static void
-ff_decline_refresh(struct fs *fs, const struct frame_env *env,
-    const void *payload)
-{
-	const struct frame_secret_refresh *q = payload;
-	struct frame_secret_refreshed a;
-
-	frame_init_payload(FRAME_SECRET_REFRESHED, &a);
-	a.lease_id = q->lease_id;
-	fs_send(fs, FRAME_SECRET_REFRESHED, env->id, NULL, &a, NULL);
-}
-
-static void
 ff_decline_upgrade(struct fs *fs, const struct frame_env *env,
     const void *payload)
 {
@@ -112,8 +84,6 @@ static const struct ff_decline_row {
 	enum frame_type type;
 	void (*decline)(struct fs *, const struct frame_env *, const void *);
 } ff_decline_rows[] = {
-	{ FRAME_REVOKE, ff_decline_revoke },
-	{ FRAME_SECRET_REFRESH, ff_decline_refresh },
 	{ FRAME_UPGRADE, ff_decline_upgrade },
 	{ FRAME_INSTALL_HARNESS, ff_decline_harness },
 	{ FRAME_ISOLATION_PROBE, ff_decline_probe },

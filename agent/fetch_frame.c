@@ -145,8 +145,7 @@ ff_clear_answer(struct ff_answer *ans)
 	free(ans->text);
 }
 
-/* 1 when the frame's session is still the one we are in. */
-static int
+int
 ff_is_wanted(const struct fs *fs, const struct fa *a)
 {
 	return a != NULL && a->session == fs->session && fs->state == FS_UP;
@@ -301,7 +300,9 @@ ff_on_timeout(struct fs *fs, const struct fa *a)
 			fs_send_error(fs, a->corr, "start_failed",
 			    "the device did not start it in time");
 		fw_release(fs, a->handle);
-	} else if (wanted)
+	} else if (wanted && a->arg != NULL)
+		ff_on_lease_timeout(fs, a);
+	else if (wanted)
 		fs_send_error(fs, a->corr, "protocol",
 		    "the device did not answer in time");
 }
@@ -389,8 +390,8 @@ static const struct ff_row {
 	[FRAME_INVENTORY_REQ] = { ff_on_inventory, FF_ANSWER },
 	[FRAME_BYE] = { ff_on_bye, FF_SILENT },
 	[FRAME_ERROR] = { ff_on_error, FF_SILENT },
-	[FRAME_REVOKE] = { ff_on_decline, FF_ANSWER },
-	[FRAME_SECRET_REFRESH] = { ff_on_decline, FF_ANSWER },
+	[FRAME_REVOKE] = { ff_on_revoke, FF_ANSWER },
+	[FRAME_SECRET_REFRESH] = { ff_on_refresh, FF_ANSWER },
 	[FRAME_UPGRADE] = { ff_on_decline, FF_ANSWER },
 	[FRAME_INSTALL_HARNESS] = { ff_on_decline, FF_ANSWER },
 	[FRAME_ISOLATION_PROBE] = { ff_on_decline, FF_ANSWER },

@@ -126,6 +126,8 @@ static const struct fm_row {
 	{ MSG_DEV_WAKE, fw_on_wake },
 	{ MSG_DEV_EXIT, fw_on_exit },
 	{ MSG_DEV_SIGNAL_ANS, ff_on_signalled },
+	{ MSG_DEV_REVOKE_ANS, ff_on_revoked },
+	{ MSG_DEV_REFRESH_ANS, ff_on_refreshed },
 };
 
 static int

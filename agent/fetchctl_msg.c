@@ -15,9 +15,11 @@
 
 #include "../common/buf.h"
 #include "../common/caps.h"
+#include "../common/devlease.h"
 #include "../common/err.h"
 #include "../common/limits.h"
 #include "../common/log.h"
+#include "../common/rule.h"
 #include "../common/util.h"
 #include "agentd.h"
 #include "caps_detect.h"
@@ -248,6 +250,75 @@ fetchctl_on_signal(struct fetchctl *f, struct imsg *m)
 	return CL_OK;
 }
 
+/* The memfd of a DEV_REVOKE or DEV_REFRESH. */
+static int
+fetchctl_load_table(struct imsg *m, const struct field_table *t, void *v)
+{
+	uint32_t len = buf_get_u32(&m->body);
+	uint8_t *data;
+	struct buf b;
+	int r;
+
+	if (buf_end(&m->body) != 0 ||
+	    util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data) != 0)
+		return CL_FORMAT;
+	buf_init_read(&b, data, len);
+	if ((r = field_get(t, &b, v)) == 0 && (r = buf_end(&b)) != 0)
+		field_clear(t, v);
+	freezero(data, len);
+	return r;
+}
+
+/* There is no wildcard (03 §10.1): a blank lease is no request at all. */
+static int
+fetchctl_on_revoke(struct fetchctl *f, struct imsg *m)
+{
+	struct workload_ask ask = { m->id, f->generation };
+	struct dev_revoke req;
+	int r;
+
+	if ((r = fetchctl_load_table(m, &dev_revoke_table, &req)) != 0)
+		return r == CL_NOMEM ? CL_OK : r;
+	if (rule_is_blank(req.lease_id)) {
+		field_clear(&dev_revoke_table, &req);
+		return CL_FORMAT;
+	}
+	workloads_revoke(f->a->workloads, &ask, &req);
+	return CL_OK;
+}
+
+/* 01 §7.7, once more: the fetcher's word for it is not enough. */
+static int
+fetchctl_check_refresh(const struct dev_refresh *req)
+{
+	size_t i;
+
+	if (rule_is_blank(req->lease_id) || req->nfiles == 0)
+		return CL_FORMAT;
+	for (i = 0; i < req->nfiles; i++)
+		if (!rule_is_empty(req->files[i].lease_id) &&
+		    !rule_is_equal(req->files[i].lease_id, req->lease_id))
+			return CL_FORMAT;
+	return spec_check_secret_files(req->files, req->nfiles, NULL);
+}
+
+static int
+fetchctl_on_refresh(struct fetchctl *f, struct imsg *m)
+{
+	struct workload_ask ask = { m->id, f->generation };
+	struct dev_refresh req;
+	int r;
+
+	if ((r = fetchctl_load_table(m, &dev_refresh_table, &req)) != 0)
+		return r == CL_NOMEM ? CL_OK : r;
+	if (fetchctl_check_refresh(&req) != 0) {
+		field_clear(&dev_refresh_table, &req);
+		return CL_FORMAT;
+	}
+	workloads_refresh(f->a->workloads, &ask, &req);
+	return CL_OK;
+}
+
 static const struct fetchctl_row {
 	uint32_t type;
 	int (*fn)(struct fetchctl *, struct imsg *);
@@ -264,6 +335,8 @@ static const struct fetchctl_row {
 	{ MSG_DEV_DONE, fetchctl_on_done },
 	{ MSG_DEV_STOP, fetchctl_on_refused },
 	{ MSG_DEV_SIGNAL, fetchctl_on_signal },
+	{ MSG_DEV_REVOKE, fetchctl_on_revoke },
+	{ MSG_DEV_REFRESH, fetchctl_on_refresh },
 };
 
 int

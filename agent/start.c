@@ -23,12 +23,14 @@
 #include "../common/limits.h"
 #include "../common/log.h"
 #include "../common/msgcat.h"
+#include "../common/redact.h"
 #include "../common/spec.h"
 #include "../common/util.h"
 #include "../sandbox/shim.h"
 #include "agentd.h"
 #include "fetchctl.h"
 #include "start.h"
+#include "vault.h"
 #include "workloads.h"
 
 void
@@ -51,16 +53,6 @@ start_refuse(struct agentd *a, const struct workload_ask *ask,
 	buf_clear(&b);
 }
 
-/* The same with a line in the log; the text is ours or escaped. */
-static void
-start_refuse_log(struct agentd *a, const struct workload_ask *ask,
-    const char *handle_id, const char *code, const char *text)
-{
-	log_info("start-refused", "handle=%s code=%s reason=%s",
-	    log_q(handle_id), code == NULL ? "-" : code, log_q(text));
-	start_refuse(a, ask, code, text);
-}
-
 /* One start under way. */
 struct start {
 	struct agentd *a;
@@ -70,7 +62,24 @@ struct start {
 	struct workdir wd;
 	char *home;
 	struct shim_job job;
+	struct holding *holding;
+	struct redact *redact;		/* of its own material */
 };
+
+/*
+ * The same with a line in the log.  A text may quote the spec: what this
+ * start was lent is taken out of it (04 §7.1 note 6).
+ */
+static void
+start_refuse_log(struct start *st, const char *code, const char *text)
+{
+	char clean[MAX_ERROR_TEXT_LEN + 1];
+
+	redact_format(st->redact, text, clean, sizeof(clean));
+	log_info("start-refused", "handle=%s code=%s reason=%s",
+	    log_q(st->handle_id), code == NULL ? "-" : code, log_q(clean));
+	start_refuse(st->a, st->ask, code, clean);
+}
 
 /* Where the work directory could not be had: code or text of the answer. */
 static void
@@ -100,7 +109,7 @@ start_refuse_workdir(struct start *st, int r)
 		    log_q(st->handle_id), cl_strerror(r));
 		break;
 	}
-	start_refuse_log(st->a, st->ask, st->handle_id, code, text);
+	start_refuse_log(st, code, text);
 }
 
 /* Steps 1 and 5 of 01 §8.8: is it well-formed, valid, supported? */
@@ -112,13 +121,13 @@ start_check(struct start *st)
 	int r;
 
 	if (spec_check_siblings(&st->spec, &why) != 0) {
-		start_refuse_log(st->a, st->ask, st->handle_id, "protocol",
+		start_refuse_log(st, "protocol",
 		    why == NULL ? "malformed start" : why);
 		free(why);
 		return -1;
 	}
 	if (spec_check(&st->spec, &why) != 0) {
-		start_refuse_log(st->a, st->ask, st->handle_id, NULL,
+		start_refuse_log(st, NULL,
 		    why == NULL ? "invalid spec" : why);
 		free(why);
 		return -1;
@@ -130,35 +139,71 @@ start_check(struct start *st)
 		return -1;
 	}
 	if ((no = start_check_support(st->a, &st->spec)) != NULL) {
-		start_refuse_log(st->a, st->ask, st->handle_id, NULL, no);
+		start_refuse_log(st, NULL, no);
 		return -1;
 	}
 	return 0;
 }
 
+/* Steps 6 and 7: directories, relocation, what a revoke will find; the
+ * contents are written once the record is on disk (workload_lease.c). */
+static int
+start_make_lease(struct start *st)
+{
+	struct holding *h;
+	int r;
+
+	if ((h = calloc(1, sizeof(*h))) == NULL)
+		return CL_NOMEM;
+	holding_init(h);
+	if ((r = secretfiles_make_dirs(st->a->lease_base, &st->spec,
+	    st->a->work_uid, st->a->work_gid, &h->set)) == 0 &&
+	    (r = secretfiles_relocate(&h->set, &st->spec)) == 0)
+		r = holding_bind(h, &st->spec);
+	if (r != 0 || holding_is_empty(h)) {
+		workload_lease_drop(h);
+		return r;
+	}
+	st->holding = h;
+	return CL_OK;
+}
+
 static void
 start_launch(struct start *st)
 {
-	int fd, r;
+	struct workload_start ws = { .handle_id = st->handle_id,
+	    .job = &st->job, .spec = &st->spec, .ask = st->ask };
+	int r;
 
 	r = workdir_open(&st->a->root, st->spec.work_dir, &st->wd);
 	if (r != 0) {
 		start_refuse_workdir(st, r);
 		return;
 	}
+	if ((r = start_make_lease(st)) != 0) {
+		start_refuse_log(st, NULL, r == CL_LIMIT ?
+		    "the start declares too many secret directories" :
+		    "the secret files cannot be placed");
+		return;
+	}
 	r = workdir_open_home(&st->a->root, &st->wd, &st->home);
 	if (r == 0)
 		r = start_make_job(st->a, &st->spec, st->handle_id,
 		    st->wd.path, st->home, &st->job);
+	if (r == 0 && st->holding != NULL)
+		r = start_add_leases(&st->holding->set, &st->job);
 	if (r != 0) {
-		start_refuse_log(st->a, st->ask, st->handle_id, NULL,
+		workload_lease_drop(st->holding);
+		st->holding = NULL;
+		start_refuse_log(st, NULL,
 		    "the workload's environment cannot be made");
 		return;
 	}
-	fd = st->wd.fd;
+	ws.tree_fd = st->wd.fd;
+	ws.holding = st->holding;
 	st->wd.fd = -1;
-	r = workloads_start(st->a->workloads, st->handle_id, &st->job, fd,
-	    st->ask);
+	st->holding = NULL;
+	r = workloads_start(st->a->workloads, &ws);
 	if (r != 0) {
 		log_error("start", "handle=%s reason=\"%s\"",
 		    log_q(st->handle_id), cl_strerror(r));
@@ -169,19 +214,39 @@ start_launch(struct start *st)
 	}
 }
 
+/* Before anything of the start is quoted anywhere. */
+static int
+start_make_redact(struct start *st)
+{
+	size_t i;
+	int r;
+
+	if ((st->redact = redact_new()) == NULL)
+		return CL_NOMEM;
+	r = redact_add_env(st->redact, st->spec.env, st->spec.nenv);
+	for (i = 0; r == 0 && i < st->spec.nsecret_files; i++)
+		r = redact_add(st->redact, st->spec.secret_files[i].content.data,
+		    st->spec.secret_files[i].content.len);
+	return r;
+}
+
 static void
 start_serve(struct start *st)
 {
 	/* 04 §7.1 step 3: the same start again is no second start. */
 	if (workloads_answer_again(st->a->workloads, st->handle_id, st->ask))
 		return;
+	if (start_make_redact(st) != 0) {
+		start_refuse(st->a, st->ask, NULL,
+		    "the start carries more secrets than can be redacted");
+		return;
+	}
 	if (start_check(st) != 0)
 		return;
 	if (!agentd_is_serving(st->a))
-		start_refuse_log(st->a, st->ask, st->handle_id, "busy",
-		    "the device is shutting down");
+		start_refuse_log(st, "busy", "the device is shutting down");
 	else if (workloads_is_full(st->a->workloads))
-		start_refuse_log(st->a, st->ask, st->handle_id, "busy",
+		start_refuse_log(st, "busy",
 		    "the device runs as many workloads as it may");
 	else
 		start_launch(st);
@@ -207,6 +272,8 @@ start_answer(struct agentd *a, const struct workload_ask *ask,
 		r = buf_end(&b);
 	if (r == 0)
 		start_serve(&st);
+	workload_lease_drop(st.holding);
+	redact_free(st.redact);
 	workdir_close(&st.wd);
 	free(st.home);
 	shim_job_clear(&st.job);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct agentd;
+struct secretset;
 struct shim_job;
 struct spec;
 struct workload_ask;
@@ -32,6 +33,9 @@ const char *start_check_support(const struct agentd *a,
 int start_make_job(const struct agentd *a, const struct spec *s,
     const char *handle_id, const char *tree, const char *home,
     struct shim_job *job);
+
+/* Its lease directories, for the workload to use.  CL_LIMIT. */
+int start_add_leases(const struct secretset *s, struct shim_job *job);
 
 /* Refuse: an error frame (code) or started.error (code NULL). */
 void start_refuse(struct agentd *a, const struct workload_ask *ask,

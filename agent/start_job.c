@@ -23,6 +23,7 @@
 #include "../common/xmem.h"
 #include "../sandbox/shim.h"
 #include "agentd.h"
+#include "secretfiles.h"
 #include "start.h"
 
 extern char **environ;
@@ -86,30 +87,6 @@ start_check_host(const struct spec *s)
 	return NULL;
 }
 
-/*
- * Leased material.  Without a vault (04 §12) a revoke could not be obeyed,
- * and without a redactor (04 §16.3) a value named in CLOOP_REDACT_ENV would
- * reach the hub in the clear.
- */
-static const char *
-start_check_secrets(const struct spec *s)
-{
-	static const char name[] = "CLOOP_REDACT_ENV=";
-	size_t i;
-
-	if (s->nsecret_files > 0)
-		return "this device cannot place secret files";
-	for (i = 0; i < s->nsecrets; i++)
-		if (spec_is_revocable(&s->secrets[i]))
-			return "this device cannot hold revocable secrets";
-	for (i = 0; i < s->nenv; i++)
-		if (strncmp(s->env[i], name, strlen(name)) == 0 &&
-		    s->env[i][strlen(name)] != '\0')
-			return "this device cannot redact output "
-			    "(CLOOP_REDACT_ENV)";
-	return NULL;
-}
-
 const char *
 start_check_support(const struct agentd *a, const struct spec *s)
 {
@@ -119,8 +96,6 @@ start_check_support(const struct agentd *a, const struct spec *s)
 		return s->refusal;
 	if (s->git_ca != NULL)
 		return "this device cannot honour a git CA";
-	if ((why = start_check_secrets(s)) != NULL)
-		return why;
 	if (s->project_seed_len > 0)
 		return "this device accepts no project seed";
 	if (s->virtual != NULL)
@@ -177,12 +152,38 @@ start_add_hidden(struct shim_list *list, const char *dir, const char *root)
 static void
 start_put_hidden(const struct agentd *a, struct shim_job *job)
 {
+	char *path;
+
 	job->hide.v = xcalloc(MAX_SHIM_PATHS, sizeof(*job->hide.v));
 	start_add_hidden(&job->hide, a->conf.state_dir, a->root.path);
 	start_add_hidden(&job->hide, a->conf.runtime_dir, a->root.path);
 	(void)start_add_path(&job->hide, a->conf.credential_file);
 	(void)start_add_path(&job->hide, a->conf.token_file);
 	start_add_hidden(&job->hide, SYSCONFDIR "/cloop", a->root.path);
+	/* Lease directories of others have names we do not know: where no
+	 * mount namespace covers their place, this keeps Landlock from giving
+	 * the whole of it (sandbox/shim_view.c). */
+	if (a->lease_base != NULL) {
+		xasprintf(&path, "%s/" SECRETFILES_PREFIX, a->lease_base);
+		(void)start_add_path(&job->hide, path);
+		free(path);
+	}
+}
+
+int
+start_add_leases(const struct secretset *s, struct shim_job *job)
+{
+	size_t i;
+	int r = CL_OK;
+
+	if (s->ndirs == 0)
+		return CL_OK;
+	job->writable.v = calloc(MAX_SHIM_PATHS, sizeof(*job->writable.v));
+	if (job->writable.v == NULL)
+		return CL_NOMEM;
+	for (i = 0; r == CL_OK && i < s->ndirs; i++)
+		r = start_add_path(&job->writable, s->dirs[i].path);
+	return r;
 }
 
 static int

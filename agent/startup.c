@@ -30,6 +30,7 @@
 #include "../common/xmem.h"
 #include "../sandbox/self.h"
 #include "agentd.h"
+#include "secretfiles.h"
 
 #define MAX_CA_LEN (1024 * 1024)
 #define STARTUP_INCOMING ".cloop-branch-incoming"
@@ -386,6 +387,23 @@ startup_open_root(struct agentd *a)
 	return r;
 }
 
+/* Step 8 itself follows once we know which workloads still live. */
+static int
+startup_find_lease_base(struct agentd *a)
+{
+	int is_memory;
+
+	if (secretfiles_find_base(a->conf.runtime_dir, &a->lease_base,
+	    &is_memory) != 0)
+		return startup_fail("RuntimeDirectory", a->conf.runtime_dir,
+		    "there is no directory for secret files");
+	if (!is_memory)
+		log_warn("lease-base", "path=%s reason=\"not a file system "
+		    "in memory: secret files are written to a disk\"",
+		    a->lease_base);
+	return 0;
+}
+
 int
 startup_prepare(struct agentd *a)
 {
@@ -397,11 +415,7 @@ startup_prepare(struct agentd *a)
 	if (startup_open_root(a) != 0)
 		return -1;
 	startup_empty_incoming(a);
-	/*
-	 * 04 §2.2 step 8, stale lease directories: none can exist, since a
-	 * start with secret files is refused (start_check_support).
-	 */
-	return 0;
+	return startup_find_lease_base(a);
 }
 
 /* ------------------------------------------------------------- afterwards */
@@ -475,6 +489,7 @@ startup_clear(struct agentd *a)
 	free(a->pin_text);
 	free(a->ca);
 	free(a->work_home);
+	free(a->lease_base);
 	if (a->root.fd != -1)
 		workdir_close_root(&a->root);
 	if (a->lock_fd != -1)

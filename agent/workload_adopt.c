@@ -154,10 +154,12 @@ workload_adopt_dir(struct workloads *ws, const char *name)
 	    (w = workload_new(ws, m.handle_id, m.slot, WL_ADOPTING)) == NULL) {
 		log_warn("workload-adopt", "dir=%s reason=\"no usable record, "
 		    "removed\"", log_q(name));
+		workload_lease_wipe_record(d.fd, name);
 		(void)handledir_remove(ws->base_fd, &d);
 		return;
 	}
 	w->dir = d;
+	workload_lease_load(w);
 	w->shim_pid = (pid_t)m.shim_pid;
 	w->shim_ticks = m.shim_ticks;
 	w->started_at = m.created_at;

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Inside of the workload table: for workloads.c, workload_shim.c and
- * workload_adopt.c only.
+ * Inside of the workload table: for workloads.c, workload_*.c, revoke.c and
+ * refresh.c only.
  */
 #ifndef CLOOP_WORKLOAD_INT_H
 #define CLOOP_WORKLOAD_INT_H
@@ -17,9 +17,12 @@
 #include "../sandbox/shim.h"
 #include "chan.h"
 #include "handledir.h"
+#include "vault.h"
 #include "workloads.h"
 
 struct event;
+struct field_table;
+struct spec_secret_file;
 
 /*
  *	LAUNCHING	shim has the job	-> RUNNING, DEAD
@@ -59,6 +62,9 @@ struct workload {
 	int64_t started_at;		/* wall ns */
 	struct shim_exit end;
 	int is_refused;			/* forget silently once it ended */
+	int is_killed;			/* by a revoke */
+	int is_cancelled;		/* a lease went before it ran */
+	struct holding *holding;	/* NULL: no lease, or given back */
 	int nkills;			/* escalation steps taken */
 	int pending_sig;		/* came before the start was decided */
 	struct workload_ask asks[WORKLOAD_MAX_ASKS];
@@ -66,6 +72,8 @@ struct workload {
 };
 
 TAILQ_HEAD(workload_list, workload);
+TAILQ_HEAD(revoke_list, revoke);
+TAILQ_HEAD(refresh_list, refresh);
 
 struct workloads {
 	struct agentd *a;
@@ -76,6 +84,11 @@ struct workloads {
 	struct event *reap;		/* frees DEAD ones */
 	void (*adopted)(struct agentd *);
 	int is_link_up;
+	struct revoke_list revokes;	/* under way */
+	struct refresh_list refreshes;
+	uint64_t next_redact;		/* request ids of SHIM_REDACT */
+	struct tombstones tombstones;
+	struct event *sweep;
 };
 
 /* workloads.c */
@@ -99,8 +112,8 @@ void workload_announce(struct workload *w);
 
 /* workload_shim.c */
 int workload_shim_open(struct workload *w, int fd);
-int workload_shim_launch(struct workload *w, const struct shim_job *job,
-    int tree_fd);
+int workload_shim_launch(struct workload *w,
+    const struct workload_start *st);
 int workload_shim_signal(struct workload *w, int sig);
 /* A deadline of the launch or of an escalation has passed. */
 void workload_shim_on_timer(struct workload *w);
@@ -108,6 +121,32 @@ void workload_shim_on_timer(struct workload *w);
 void workload_shim_terminate(struct workload *w);
 /* Without a shim: by its record, else as lost. */
 void workload_shim_gone(struct workload *w);
+
+/* workload_lease.c */
+/* Before the shim exists: the record, then the files. */
+int workload_lease_place(struct workload *w, const struct spec *spec);
+/* The locks of its directories and the values to hide, to its shim. */
+int workload_lease_send(struct workload *w, const struct spec *spec);
+/* SHIM_REDACT with the contents of n files; answered when id is not 0. */
+int workload_lease_send_values(struct workload *w, uint64_t id,
+    const struct spec_secret_file *files, size_t n);
+/* What an earlier agent noted; wiped at once when the start never ran. */
+void workload_lease_load(struct workload *w);
+void workload_lease_wipe_record(int dir_fd, const char *name);
+/* The workload is over, on any path: wipe and forget. */
+void workload_lease_release(struct workload *w);
+/* The answer to the fetcher, a table in a memfd. */
+void workload_lease_answer(struct workloads *ws, uint32_t type,
+    const struct workload_ask *ask, const struct field_table *t,
+    const void *v);
+
+/* revoke.c, refresh.c: a workload is over; a shim has learned a value. */
+void revoke_on_end(struct workloads *ws, uint64_t slot);
+void refresh_on_end(struct workloads *ws, uint64_t slot);
+void refresh_on_redacted(struct workloads *ws, uint64_t slot, uint64_t id,
+    int ok);
+void revoke_free_all(struct workloads *ws);
+void refresh_free_all(struct workloads *ws);
 
 /* workload_adopt.c */
 void workload_adopt_on_timer(struct workload *w);

@@ -38,6 +38,8 @@ workload_shim_refuse(struct workload *w, const char *text)
 
 	log_info("workload-refused-start", "handle=%s reason=%s",
 	    log_q(w->handle_id), log_q(text));
+	/* Whoever hears of it finds nothing left (04 §7.1 note 1). */
+	workload_lease_release(w);
 	for (i = 0; i < w->nasks; i++)
 		start_refuse(w->ws->a, &w->asks[i], NULL, text);
 	w->nasks = 0;
@@ -56,6 +58,27 @@ workload_shim_decided(struct workload *w)
 		(void)workload_shim_signal(w, sig);
 }
 
+/*
+ * A lease it was to be given was taken back while it started (04 §7.1 note
+ * 3): it runs by now, and is ended before anybody hears of it.
+ */
+static void
+workload_shim_cancel(struct workload *w)
+{
+	static const char text[] = "lease revoked before launch";
+	size_t i;
+
+	log_info("workload-refused-start", "handle=%s reason=\"%s\"",
+	    log_q(w->handle_id), text);
+	for (i = 0; i < w->nasks; i++)
+		start_refuse(w->ws->a, &w->asks[i], NULL, text);
+	w->nasks = 0;
+	w->is_refused = 1;
+	w->nkills = 1;
+	(void)workload_shim_signal(w, SIG_KILL);
+	workload_set_timer(w, KILL_GRACE_MS);
+}
+
 static int
 workload_shim_on_started(struct workload *w, struct imsg *m)
 {
@@ -72,6 +95,10 @@ workload_shim_on_started(struct workload *w, struct imsg *m)
 	w->chan.state = MS_SERVING;
 	workload_enter_state(w, WL_RUNNING, was_adopting ? "adopted" :
 	    "started");
+	if (w->is_cancelled) {
+		workload_shim_cancel(w);
+		return CL_OK;
+	}
 	log_info(was_adopting ? "workload-adopted" : "workload-start",
 	    "handle=%s pid=%lld shim=%ld", log_q(w->handle_id),
 	    (long long)pid, (long)w->shim_pid);
@@ -94,7 +121,21 @@ workload_shim_on_failed(struct workload *w, struct imsg *m)
 	buf_get_str(&m->body, text, sizeof(text) - 1);
 	if (buf_end(&m->body) != 0 || w->state != WL_LAUNCHING)
 		return CL_FORMAT;
-	workload_shim_refuse(w, *text == '\0' ? "the start failed" : text);
+	workload_shim_refuse(w, w->is_cancelled ?
+	    "lease revoked before launch" :
+	    *text == '\0' ? "the start failed" : text);
+	return CL_OK;
+}
+
+static int
+workload_shim_on_redacted(struct workload *w, struct imsg *m)
+{
+	int ok = buf_get_bool(&m->body);
+
+	if (buf_end(&m->body) != 0)
+		return CL_FORMAT;
+	if (m->id != 0)		/* 0: before the launch, which tells */
+		refresh_on_redacted(w->ws, w->slot, m->id, ok);
 	return CL_OK;
 }
 
@@ -125,6 +166,8 @@ workload_shim_on_msg(void *arg, struct imsg *m)
 		return workload_shim_on_failed(w, m);
 	case MSG_SHIM_EXITED:
 		return workload_shim_on_exited(w, m);
+	case MSG_SHIM_REDACT_ANS:
+		return workload_shim_on_redacted(w, m);
 	default:
 		return CL_FORMAT;
 	}
@@ -214,17 +257,17 @@ workload_shim_send_fd(struct workload *w, uint32_t type, int fd)
 }
 
 static int
-workload_shim_send_all(struct workload *w, const struct shim_job *job,
-    int tree_fd)
+workload_shim_send_all(struct workload *w, const struct workload_start *st)
 {
 	int fd, r;
 
-	if ((r = workload_shim_send_job(w, job)) != 0 ||
+	if ((r = workload_shim_send_job(w, st->job)) != 0 ||
 	    (r = handledir_open_spool(&w->dir, O_RDWR, &fd)) != 0 ||
 	    (r = chan_send(&w->chan, MSG_SHIM_SPOOL, 0, NULL, fd)) != 0 ||
 	    (r = workload_shim_send_fd(w, MSG_SHIM_WAKE, w->wake_fd)) != 0 ||
 	    (r = workload_shim_send_fd(w, MSG_SHIM_DIR, w->dir.fd)) != 0 ||
-	    (r = workload_shim_send_fd(w, MSG_SHIM_TREE, tree_fd)) != 0)
+	    (r = workload_shim_send_fd(w, MSG_SHIM_TREE, st->tree_fd)) != 0 ||
+	    (r = workload_lease_send(w, st->spec)) != 0)
 		return r;
 	return chan_send(&w->chan, MSG_SHIM_GO, 0, NULL, -1);
 }
@@ -273,39 +316,42 @@ workload_shim_make_files(struct workload *w)
 }
 
 int
-workload_shim_launch(struct workload *w, const struct shim_job *job,
-    int tree_fd)
+workload_shim_launch(struct workload *w, const struct workload_start *st)
 {
 	int r;
 
 	if ((r = workload_shim_make_files(w)) != 0 ||
+	    (r = workload_lease_place(w, st->spec)) != 0 ||
 	    (r = workload_shim_spawn(w)) != 0)
 		return r;
-	if ((r = workload_shim_send_all(w, job, tree_fd)) != 0)
+	if ((r = workload_shim_send_all(w, st)) != 0)
 		return r;
 	workload_set_timer(w, SHIM_START_TIMEOUT_MS);
 	return CL_OK;
 }
 
-/* Takes tree_fd; see workloads.h. */
+/* Takes tree_fd and the holding; see workloads.h. */
 int
-workloads_start(struct workloads *ws, const char *handle_id,
-    struct shim_job *job, int tree_fd, const struct workload_ask *ask)
+workloads_start(struct workloads *ws, const struct workload_start *st)
 {
 	char path[108];		/* sun_path */
 	struct workload *w;
 	int r = CL_NOMEM;
 
-	if ((w = workload_new(ws, handle_id, 0, WL_LAUNCHING)) == NULL)
+	w = workload_new(ws, st->handle_id, 0, WL_LAUNCHING);
+	if (w == NULL) {
+		workload_lease_drop(st->holding);
 		goto out;
-	w->asks[w->nasks++] = *ask;
+	}
+	w->holding = st->holding;
+	w->asks[w->nasks++] = *st->ask;
 	if (workload_format_socket(w, path, sizeof(path)) == 0)
-		job->socket = strdup(path);
+		st->job->socket = strdup(path);
 	else
 		log_warn("workload-socket", "handle=%s reason=\"the path of "
 		    "RuntimeDirectory is too long: the workload cannot be "
-		    "found again after a restart\"", log_q(handle_id));
-	if ((r = workload_shim_launch(w, job, tree_fd)) != 0) {
+		    "found again after a restart\"", log_q(st->handle_id));
+	if ((r = workload_shim_launch(w, st)) != 0) {
 		int saved = errno;
 
 		/* Its channel closes: a shim without GO exits by itself. */
@@ -313,7 +359,7 @@ workloads_start(struct workloads *ws, const char *handle_id,
 		errno = saved;
 	}
  out:
-	close(tree_fd);
+	close(st->tree_fd);
 	return r;
 }
 
@@ -351,7 +397,7 @@ workload_shim_on_timer(struct workload *w)
 		workload_shim_refuse(w, "the start did not finish in time");
 		return;
 	}
-	if (w->state != WL_RUNNING || !w->is_refused)
+	if (w->state != WL_RUNNING || (!w->is_refused && !w->is_killed))
 		return;
 	if (w->nkills++ == 0) {
 		(void)workload_shim_signal(w, SIG_KILL);

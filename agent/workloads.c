@@ -65,6 +65,8 @@ workloads_new(struct agentd *a, struct workloads **wsp, const char **whatp)
 
 	*wsp = NULL;
 	TAILQ_INIT(&ws->list);
+	TAILQ_INIT(&ws->revokes);
+	TAILQ_INIT(&ws->refreshes);
 	ws->a = a;
 	*whatp = a->conf.state_dir;
 	if ((r = handledir_open_base(a->conf.state_dir, &ws->base_fd)) != 0) {
@@ -100,6 +102,10 @@ workload_clear(struct workload *w)
 	if (w->timer != NULL)
 		event_free(w->timer);
 	w->timer = NULL;
+	if (w->holding != NULL)	/* files stay: they are found again */
+		holding_clear(w->holding);
+	free(w->holding);
+	w->holding = NULL;
 	handledir_close(&w->dir);
 }
 
@@ -110,13 +116,18 @@ workloads_free(struct workloads *ws)
 
 	if (ws == NULL)
 		return;
+	revoke_free_all(ws);
+	refresh_free_all(ws);
 	while ((w = TAILQ_FIRST(&ws->list)) != NULL) {
 		TAILQ_REMOVE(&ws->list, w, entry);
 		workload_clear(w);
 		free(w);
 	}
+	tombstones_clear(&ws->tombstones);
 	if (ws->reap != NULL)
 		event_free(ws->reap);
+	if (ws->sweep != NULL)
+		event_free(ws->sweep);
 	if (ws->base_fd != -1)
 		close(ws->base_fd);
 	free(ws->socket_dir);
@@ -218,6 +229,7 @@ workload_forget(struct workload *w, const char *why)
 	if (w->state == WL_DEAD)
 		return;
 	workload_enter_state(w, WL_DEAD, why);
+	workload_lease_release(w);
 	if (workload_format_socket(w, path, sizeof(path)) == 0)
 		(void)unlink(path);
 	if (handledir_remove(ws->base_fd, &w->dir) != 0)
@@ -375,6 +387,8 @@ workload_end(struct workload *w, const struct shim_exit *end)
 	    (long long)end->exit_code, (unsigned long long)end->total_raw,
 	    log_q(*end->error == '\0' ? NULL : end->error));
 	workload_enter_state(w, WL_ENDED, "ended");
+	/* No process of it is left: nor is its plaintext (04 §11.6). */
+	workload_lease_release(w);
 	if (w->is_refused)
 		workload_forget(w, "refused");
 	else if (!was_adopting)

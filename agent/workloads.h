@@ -14,7 +14,11 @@
 #include <stdint.h>
 
 struct agentd;
+struct dev_refresh;
+struct dev_revoke;
+struct holding;
 struct shim_job;
+struct spec;
 struct workloads;
 
 /* Where an answer to the fetcher goes. */
@@ -45,12 +49,21 @@ int workloads_answer_again(struct workloads *ws, const char *handle_id,
 /* 1 when MaxConcurrent workloads are tracked. */
 int workloads_is_full(const struct workloads *ws);
 /*
- * Launch: directory, spool, shim.  `tree_fd` is the work directory, taken.
- * The answer goes to `ask` when the shim has decided.  On failure CL_*, and
- * nothing is left; the caller answers.
+ * Launch: directory, spool, secret files, shim.  The answer goes to `ask`
+ * when the shim has decided.  On failure CL_*, and nothing is left; the
+ * caller answers.
  */
-int workloads_start(struct workloads *ws, const char *handle_id,
-    struct shim_job *job, int tree_fd, const struct workload_ask *ask);
+struct workload_start {
+	const char *handle_id;
+	struct shim_job *job;
+	int tree_fd;			/* work directory; taken */
+	struct holding *holding;	/* taken; NULL: no lease */
+	const struct spec *spec;	/* contents of its files */
+	const struct workload_ask *ask;
+};
+int workloads_start(struct workloads *ws, const struct workload_start *st);
+/* Wipe and free the holding of a start that came to nothing; NULL: no-op. */
+void workload_lease_drop(struct holding *h);
 
 /* What the fetcher says; 0, or CL_FORMAT when it may not say that. */
 int workloads_on_sent(struct workloads *ws, uint64_t slot, uint64_t raw);
@@ -62,6 +75,15 @@ int workloads_on_refused(struct workloads *ws, uint64_t slot,
     const char *reason);
 /* CL_NOTFOUND: not tracked. */
 int workloads_signal(struct workloads *ws, const char *handle_id, int sig);
+
+/* Take a lease back, replace its files (04 §13); answered when it is done,
+ * on every path.  The request is emptied. */
+void workloads_revoke(struct workloads *ws, const struct workload_ask *ask,
+    struct dev_revoke *req);
+void workloads_refresh(struct workloads *ws, const struct workload_ask *ask,
+    struct dev_refresh *req);
+/* Wipe lease directories nobody holds (04 §2.2 step 8). */
+void workloads_sweep(struct workloads *ws, int64_t min_age_s);
 
 /* Tell a fresh fetcher about all of them. */
 void workloads_announce(struct workloads *ws);

@@ -78,6 +78,8 @@ int shim_job_get(struct buf *b, struct shim_job *j);
 /* Bounds and meaning: modes, absolute paths, NAME=value.  CL_FORMAT. */
 int shim_job_check(const struct shim_job *j);
 void shim_job_clear(struct shim_job *j);
+/* Forget the environment, which may carry leased values. */
+void shim_job_wipe_env(struct shim_job *j);
 
 /* How it ended: body of SHIM_EXITED and of the record file. */
 #define SHIM_EXIT_FILE "exit"	/* in the handle directory */

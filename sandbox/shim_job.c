@@ -220,23 +220,36 @@ shim_job_check(const struct shim_job *j)
 	return CL_OK;
 }
 
+static void
+shim_list_clear(struct shim_list *l)
+{
+	size_t k;
+
+	for (k = 0; k < l->n; k++) {
+		/* The environment may carry leased secrets. */
+		explicit_bzero(l->v[k], strlen(l->v[k]));
+		free(l->v[k]);
+	}
+	free(l->v);
+	memset(l, 0, sizeof(*l));
+}
+
+void
+shim_job_wipe_env(struct shim_job *j)
+{
+	shim_list_clear(&j->env);
+}
+
 void
 shim_job_clear(struct shim_job *j)
 {
-	struct shim_list *l;
-	size_t i, k;
+	size_t i;
 
 	for (i = 0; i < NSTRS; i++)
 		free(*shim_str_at(j, i));
-	for (i = 0; i < NVECS; i++) {
-		l = (struct shim_list *)((char *)j + shim_vecs[i].offset);
-		for (k = 0; k < l->n; k++) {
-			/* The environment may carry leased secrets. */
-			explicit_bzero(l->v[k], strlen(l->v[k]));
-			free(l->v[k]);
-		}
-		free(l->v);
-	}
+	for (i = 0; i < NVECS; i++)
+		shim_list_clear((struct shim_list *)((char *)j +
+		    shim_vecs[i].offset));
 	memset(j, 0, sizeof(*j));
 }
 

@@ -24,6 +24,9 @@
 
 #define SHIM_QUEUE_MAX 32	/* it says a handful of things in its life */
 
+static int shim_msg_send_id(struct shim *s, uint32_t type, uint64_t id,
+    struct buf *b);
+
 int
 shim_msg_has_all(const struct shim *s)
 {
@@ -99,6 +102,13 @@ shim_msg_on_go(struct shim *s, struct imsg *m)
 	(void)m;
 	if (!shim_msg_has_all(s))
 		return CL_STATE;
+	if (s->no_redact || shim_pump_add_env(&s->pump, s->job.env.v,
+	    s->job.env.n) != CL_OK) {
+		shim_msg_send_failed(s, "sandbox: the output cannot be "
+		    "redacted");
+		shim_enter_state(s, SHIM_DONE);
+		return CL_OK;
+	}
 	/* Nobody could have told the hub that it runs: it need not begin. */
 	if (shim_msg_is_hung_up(s)) {
 		shim_enter_state(s, SHIM_DONE);
@@ -109,8 +119,67 @@ shim_msg_on_go(struct shim *s, struct imsg *m)
 		shim_enter_state(s, SHIM_DONE);
 		return CL_OK;
 	}
+	/* The workload has its own: nothing in here needs the values. */
+	shim_job_wipe_env(&s->job);
 	shim_enter_state(s, SHIM_RUNNING);
 	return shim_msg_send_started(s);
+}
+
+static int
+shim_msg_load_values(struct shim *s, struct imsg *m)
+{
+	uint32_t i, n, len = buf_get_u32(&m->body);
+	const uint8_t *value;
+	uint8_t *data = NULL;
+	struct buf b;
+	size_t value_len;
+	int r;
+
+	if ((r = buf_end(&m->body)) != CL_OK ||
+	    (r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != CL_OK)
+		return r;
+	buf_init_read(&b, data, len);
+	n = buf_get_u32(&b);
+	for (i = 0; r == CL_OK && i < n; i++) {
+		value = buf_get_blob(&b, MAX_SPEC_LEN, &value_len);
+		if (value == NULL)
+			break;
+		r = shim_pump_add_value(&s->pump, value, value_len);
+	}
+	if (r == CL_OK)
+		r = buf_end(&b);
+	explicit_bzero(data, len);
+	free(data);
+	return r;
+}
+
+/*
+ * Answered when it is known: what the pipe holds by now may be from before,
+ * and is held against the values all the same.
+ */
+static int
+shim_msg_on_redact(struct shim *s, struct imsg *m)
+{
+	struct buf b;
+	int r;
+
+	r = shim_msg_load_values(s, m);
+	if (r != CL_OK && r != CL_NOMEM && r != CL_LIMIT)
+		return r;
+	if (r != CL_OK && s->state == SHIM_SETUP)
+		s->no_redact = 1;
+	buf_init(&b, 1);
+	buf_put_u8(&b, r == CL_OK);
+	return shim_msg_send_id(s, MSG_SHIM_REDACT_ANS, m->id, &b);
+}
+
+static int
+shim_msg_on_lease(struct shim *s, struct imsg *m)
+{
+	if (s->nleases == MAX_SHIM_PATHS)
+		return CL_LIMIT;
+	s->lease_fds[s->nleases++] = imsg_take_fd(m);
+	return CL_OK;
 }
 
 static int
@@ -166,6 +235,8 @@ static const struct shim_msg_row {
 	{ MSG_SHIM_SIGNAL, shim_msg_on_signal },
 	{ MSG_SHIM_ADOPT, shim_msg_on_adopt },
 	{ MSG_SHIM_RELEASE, shim_msg_on_release },
+	{ MSG_SHIM_REDACT, shim_msg_on_redact },
+	{ MSG_SHIM_LEASE, shim_msg_on_lease },
 };
 
 static int
@@ -242,7 +313,7 @@ shim_msg_accept(struct shim *s)
 
 /* Send; a monitor that is gone is no error: another one will ask. */
 static int
-shim_msg_send(struct shim *s, uint32_t type, struct buf *b)
+shim_msg_send_id(struct shim *s, uint32_t type, uint64_t id, struct buf *b)
 {
 	int r;
 
@@ -250,11 +321,17 @@ shim_msg_send(struct shim *s, uint32_t type, struct buf *b)
 		buf_clear(b);
 		return CL_OK;
 	}
-	r = imsg_compose(&s->chan, type, 0, b, -1);
+	r = imsg_compose(&s->chan, type, id, b, -1);
 	buf_clear(b);
 	if (r == CL_OK)
 		r = imsg_write(&s->chan);
 	return r == CL_INCOMPLETE ? CL_OK : r;
+}
+
+static int
+shim_msg_send(struct shim *s, uint32_t type, struct buf *b)
+{
+	return shim_msg_send_id(s, type, 0, b);
 }
 
 int

@@ -2,14 +2,16 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Workload output: pipe to spool, in cloop-shim.  Bytes are moved, never
- * looked at.  Back-pressure is the rule of common/spool.h: a connected
+ * Workload output: pipe to spool, in cloop-shim.  Bytes are moved; what the
+ * workload was lent is taken out on the way (04 §16.3), so that no spool
+ * ever holds it and all offsets count what is left.  Back-pressure is the rule of common/spool.h: a connected
  * consumer that is behind slows the workload, a dead or absent one never
  * stops it for long.
  */
 #include "shim_int.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +21,8 @@
 
 #define SHIM_STALL_POLL_MS 10	/* how soon a consumer's progress is seen */
 #define SHIM_PUMP_ROUNDS 16	/* blocks per turn: messages get their turn */
+/* A block and what was withheld before it, at 5/4 (redact.h). */
+#define SHIM_CLEAN_LEN ((SPOOL_BLOCK_LEN + REDACT_KEY_MAX) / 4 * 5)
 
 void
 shim_pump_init(struct shim_pump *p)
@@ -62,14 +66,98 @@ shim_pump_wake(struct shim_pump *p)
 }
 
 static void
-shim_pump_put(struct shim_pump *p, size_t len)
+shim_pump_save(struct shim_pump *p, const uint8_t *data, size_t len)
 {
-	if (spool_put(&p->spool, p->block, len) != CL_OK) {
+	if (len > 0 && spool_put(&p->spool, data, len) != CL_OK) {
 		if (!p->is_lossy)
 			log_warn("spool-full", "reason=%s",
 			    log_q(cl_strerror(CL_SYSTEM)));
 		p->is_lossy = 1;
 	}
+}
+
+static int
+shim_pump_on_piece(void *arg, const struct redact_piece *piece)
+{
+	struct shim_pump *p = arg;
+
+	if (piece->len > SHIM_CLEAN_LEN - p->clean_len)
+		return CL_INTERNAL;
+	memcpy(p->clean + p->clean_len, piece->data, piece->len);
+	p->clean_len += piece->len;
+	return CL_OK;
+}
+
+static void
+shim_pump_put(struct shim_pump *p, size_t len)
+{
+	if (p->redact == NULL) {
+		shim_pump_save(p, p->block, len);
+		return;
+	}
+	p->clean_len = 0;
+	if (redact_put(p->stream, p->redact, p->block, len,
+	    shim_pump_on_piece, p) != CL_OK)
+		fatal("redact", "reason=\"output past its bound\"");
+	shim_pump_save(p, p->clean, p->clean_len);
+	explicit_bzero(p->block, len);
+}
+
+static int
+shim_pump_open_redact(struct shim_pump *p)
+{
+	if (p->redact != NULL)
+		return CL_OK;
+	p->stream = calloc(1, sizeof(*p->stream));
+	p->clean = calloc(1, SHIM_CLEAN_LEN);
+	p->redact = redact_new();
+	if (p->stream == NULL || p->clean == NULL || p->redact == NULL) {
+		free(p->stream);
+		free(p->clean);
+		redact_free(p->redact);
+		p->redact = NULL;
+		return CL_NOMEM;
+	}
+	redact_stream_init(p->stream);
+	return CL_OK;
+}
+
+int
+shim_pump_add_value(struct shim_pump *p, const void *data, size_t len)
+{
+	int r;
+
+	if ((r = shim_pump_open_redact(p)) != CL_OK)
+		return r;
+	return redact_add(p->redact, data, len);
+}
+
+int
+shim_pump_add_env(struct shim_pump *p, char *const *env, size_t n)
+{
+	static const char key[] = "CLOOP_REDACT_ENV=";
+	size_t i;
+	int r;
+
+	for (i = 0; i < n; i++)
+		if (strncmp(env[i], key, sizeof(key) - 1) == 0)
+			break;
+	if (i == n)
+		return CL_OK;
+	if ((r = shim_pump_open_redact(p)) != CL_OK)
+		return r;
+	return redact_add_env(p->redact, env, n);
+}
+
+/* No more comes: what was withheld was no value. */
+static void
+shim_pump_flush(struct shim_pump *p)
+{
+	if (p->redact == NULL)
+		return;
+	p->clean_len = 0;
+	(void)redact_end(p->stream, p->redact, shim_pump_on_piece, p);
+	shim_pump_save(p, p->clean, p->clean_len);
 }
 
 static void
@@ -78,6 +166,7 @@ shim_pump_close(struct shim_pump *p)
 	if (p->fd != -1)
 		close(p->fd);
 	p->fd = -1;
+	shim_pump_flush(p);
 }
 
 /* 1 when there may be more. */

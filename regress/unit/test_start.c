@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/agentd.h"
+#include "agent/secretfiles.h"
 #include "agent/start.h"
 #include "common/err.h"
 #include "common/msgcat.h"
@@ -92,11 +93,7 @@ test_host(void)
 static void
 test_unsupported(void)
 {
-	char *env[] = { "CLOOP_REDACT_ENV=A", "CLOOP_REDACT_ENV=" };
 	char *keys[] = { "A" };
-	struct spec_secret secret = { .lease_id = "l", .env_keys = keys,
-	    .nenv_keys = 1 };
-	struct spec_secret_file file;
 	struct spec_git_ca ca;
 	struct spec_virtual virtual;
 	struct spec_bundle bundle;
@@ -106,9 +103,6 @@ test_unsupported(void)
 	TEST_START("what this build lacks is never ignored (01 §17)");
 	s.refusal = "x", refused("refusal of the decoder");
 	s.git_ca = &ca, refused("git CA");
-	s.secret_files = &file, s.nsecret_files = 1, refused("secret files");
-	s.secrets = &secret, s.nsecrets = 1, refused("revocable binding");
-	s.env = env, s.nenv = 1, refused("redaction");
 	s.project_seed = seed, s.project_seed_len = 1, refused("seed");
 	s.virtual = &virtual, refused("virtual");
 	s.sandbox.mode = "container", refused("container");
@@ -121,10 +115,53 @@ test_unsupported(void)
 	s.workspace.branch_bundle = &bundle, refused("branch");
 	s.write_back.mode = "push", refused("write-back");
 	a.conf.host_mode = HOSTMODE_OFF, refused("HostMode off");
-	TEST_START("an empty CLOOP_REDACT_ENV redacts nothing (04 §16.3)");
-	s.env = env + 1;
+}
+
+static void
+test_secrets(void)
+{
+	char *env[] = { "CLOOP_REDACT_ENV=A" };
+	char *keys[] = { "A" };
+	struct spec_secret secret = { .lease_id = "l", .env_keys = keys,
+	    .nenv_keys = 1 };
+	struct spec_secret_file file;
+
+	reset();
+	TEST_START("what is lent is taken (04 §11, §12, §16.3)");
+	s.secret_files = &file;
+	s.nsecret_files = 1;
+	s.secrets = &secret;
+	s.nsecrets = 1;
+	s.env = env;
 	s.nenv = 1;
 	ASSERT_PTR_EQ(start_check_support(&a, &s), NULL);
+}
+
+static void
+test_leases(void)
+{
+	struct secretdir dirs[MAX_SECRET_DIRS + 1];
+	struct secretset set;
+	struct shim_job job;
+	size_t i;
+
+	TEST_START("its lease directories, and no others, are its own");
+	_Static_assert(MAX_SECRET_DIRS <= MAX_SHIM_PATHS, "each is a path");
+	memset(&job, 0, sizeof(job));
+	memset(&set, 0, sizeof(set));
+	for (i = 0; i < MAX_SECRET_DIRS + 1; i++)
+		dirs[i].path = "/dev/shm/cloop-lease-x";
+	set.dirs = dirs;
+	ASSERT_INT_EQ(start_add_leases(&set, &job), 0);
+	ASSERT_SIZE_T_EQ(job.writable.n, 0);
+	set.ndirs = MAX_SECRET_DIRS;
+	ASSERT_INT_EQ(start_add_leases(&set, &job), 0);
+	ASSERT_SIZE_T_EQ(job.writable.n, MAX_SECRET_DIRS);
+	ASSERT_STRING_EQ(job.writable.v[0], "/dev/shm/cloop-lease-x");
+	shim_job_clear(&job);
+	set.ndirs++;
+	ASSERT_INT_EQ(start_add_leases(&set, &job), CL_LIMIT);
+	shim_job_clear(&job);
 }
 
 static int
@@ -178,4 +215,5 @@ test_job(void)
 	shim_job_clear(&job);
 }
 
-UNIT_MAIN(test_plain, test_host, test_unsupported, test_job)
+UNIT_MAIN(test_plain, test_host, test_unsupported, test_secrets, test_leases,
+    test_job)

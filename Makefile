@@ -32,7 +32,7 @@ DEPS_TEST = clang libclang-rt-14-dev llvm binutils mandoc python3 \
 # programs see TLS and JSON, and they never see SQLite.
 
 PROGS = cloopd cloopd-net cloopd-key cloopd-ctl cloop-agentd agentd-fetch \
-	cloop-shim cloop-keygen cloop-enroll cloopctl
+	cloop-shim cloop-git cloop-keygen cloop-enroll cloopctl
 
 # Common ground of every program.
 COMMON = common/err.o common/log.o common/xmem.o common/secret.o \
@@ -124,6 +124,13 @@ OBJS_cloop-shim = sandbox/cloop_shim.o sandbox/shim_msg.o \
 	common/redact.o $(COMMON) $(SELF)
 LIBS_cloop-shim = $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
 
+# Runs git for a workload, as its user.
+GIT_JOB = agent/git_env.o agent/git_exec.o agent/git_tree.o \
+	agent/git_workspace.o agent/git_shadow.o agent/git_return.o \
+	common/devjob.o common/redact.o $(SPEC) $(COMMON)
+OBJS_cloop-git = agent/cloop_git.o $(GIT_JOB)
+LIBS_cloop-git = $(LIB_CRYPTO) $(LIB_BSD)
+
 OBJS_cloop-keygen = store/cloop_keygen.o store/keygen_make.o \
 	store/keygen_tls.o store/keygen_show.o store/keygen_probe.o \
 	store/keygen_sign.o store/keygen_pass.o store/keyfile.o \
@@ -147,7 +154,8 @@ LIBS_cloopctl = $(LIB_BSD)
 # Where each program goes.
 SBIN_PROGS = cloopd cloop-agentd cloop-keygen cloop-enroll
 BIN_PROGS = cloopctl
-LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl agentd-fetch cloop-shim
+LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl agentd-fetch cloop-shim \
+	cloop-git
 
 # Objects and libraries of the unit tests and fuzz targets.
 -include regress/objects.mk

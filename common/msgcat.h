@@ -15,6 +15,7 @@
  *   hub-ctl   C2M M2C   operator (through cloopd-ctl) <-> monitor
  *   dev-fetch F2M M2F   agentd-fetch <-> agentd monitor
  *   dev-shim  S2M M2S   cloop-shim <-> agentd monitor
+ *   dev-job   J2M M2J   cloop-git, cloop-seed <-> agentd monitor
  *
  * Field lists use buf.h types: u8 u16 u32 u64 i64 str blob; "t" is i64
  * wall-clock nanoseconds, UTIL_TIME_ZERO when unknown; "b" a bool.
@@ -33,7 +34,7 @@ struct imsg;
 
 enum msg_dir {
 	MSG_N2M = 1, MSG_M2N, MSG_M2K, MSG_K2M, MSG_N2K, MSG_K2N, MSG_C2M,
-	MSG_M2C, MSG_F2M, MSG_M2F, MSG_S2M, MSG_M2S
+	MSG_M2C, MSG_F2M, MSG_M2F, MSG_S2M, MSG_M2S, MSG_J2M, MSG_M2J
 };
 
 /* States of a channel, seen from the receiver. */
@@ -293,6 +294,17 @@ enum { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR };
  * DEV_REFRESH	u32 len		         fd: memfd, struct dev_refresh
  * DEV_REFRESH_ANS u32 len	         fd: memfd, struct dev_refreshed
  *		(common/devlease.h)
+ * Shipped branches (01 §11): chunks go from the hub into a file of ours.
+ * BRANCH_OPEN	str handle_id	 a first chunk came; again: start over
+ * BRANCH_OPEN_ANS b ok  fd: empty file, O_RDWR; /dev/null when not ok
+ * BRANCH_END	str handle_id, str failure ("": none).  Before its DEV_START
+ * BRANCH_DROP	str handle_id	 nobody will claim it
+ * Work that comes back (04 §18): before DEV_EXIT, for those who asked.
+ * DEV_RESULT	u64 slot, str mode, str branch, str base,
+ *		struct devjob_result (common/devjob.h)
+ * DEV_BUNDLE	u64 slot, u64 len           fd: the bundle, O_RDONLY
+ * DEV_PROJECT	u64 slot, str error ("": DEV_PROJECT_FILE came before)
+ * DEV_PROJECT_FILE u64 slot, u64 len       fd: gzip document, O_RDONLY
  * Resolver role of agentd-fetch (one question per process):
  * RES_NAME	str host, u16 port
  * RES_ADDRS	as RESOLVE_ANS
@@ -328,7 +340,15 @@ enum { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR };
 	X(DEV_REVOKE, 0x0440, F2M, MS_LIVE, 4, 4, 1, 0)                        \
 	X(DEV_REVOKE_ANS, 0x0441, M2F, MS_LIVE, 4, 4, 1, 0)                    \
 	X(DEV_REFRESH, 0x0442, F2M, MS_LIVE, 4, 4, 1, 0)                       \
-	X(DEV_REFRESH_ANS, 0x0443, M2F, MS_LIVE, 4, 4, 1, 0)
+	X(DEV_REFRESH_ANS, 0x0443, M2F, MS_LIVE, 4, 4, 1, 0)                   \
+	X(BRANCH_OPEN, 0x0460, F2M, MS_LIVE, 5, 256, 0, 0)                     \
+	X(BRANCH_OPEN_ANS, 0x0461, M2F, MS_LIVE, 1, 1, 1, 0)                   \
+	X(BRANCH_END, 0x0462, F2M, MS_LIVE, 9, 512, 0, 0)                      \
+	X(BRANCH_DROP, 0x0464, F2M, MS_LIVE, 5, 256, 0, 0)                     \
+	X(DEV_RESULT, 0x0466, M2F, MS_LIVE, 65, B_MAX, 0, 0)                   \
+	X(DEV_BUNDLE, 0x0468, M2F, MS_LIVE, 16, 16, 1, 0)                      \
+	X(DEV_PROJECT, 0x046a, M2F, MS_LIVE, 12, B_MAX, 0, 0)                  \
+	X(DEV_PROJECT_FILE, 0x046c, M2F, MS_LIVE, 16, 16, 1, 0)
 
 enum { LINK_CONNECTING = 1, LINK_UP, LINK_DOWN };
 enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
@@ -354,6 +374,7 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
  * SHIM_REDACT_ANS b ok   every byte read later is held against them
  * SHIM_LEASE	-         fd: a lease directory, locked; to be held open as
  *		long as the workload may use it (agent/secretfiles.h)
+ * SHIM_STDIN	-         fd: becomes the job's descriptor 0, not /dev/null
  */
 #define DEV_SHIM_CATALOGUE(X)                                                  \
 	X(SHIM_JOB, 0x0500, M2S, MS_STARTING, 4, 4, 1, 1)                      \
@@ -370,14 +391,30 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
 	X(SHIM_ADOPT, 0x0516, M2S, MS_LIVE, 4, 4, 0, 0)                        \
 	X(SHIM_REDACT, 0x0518, M2S, MS_ANY, 4, 4, 1, 0)                        \
 	X(SHIM_REDACT_ANS, 0x0519, S2M, MS_ANY, 1, 1, 0, 0)                    \
-	X(SHIM_LEASE, 0x051a, M2S, MS_STARTING, 0, 0, 1, 0)
+	X(SHIM_LEASE, 0x051a, M2S, MS_STARTING, 0, 0, 1, 0)                    \
+	X(SHIM_STDIN, 0x0540, M2S, MS_STARTING, 0, 0, 1, 1)
+
+/* ------------------------------------------------------------ dev-job
+ * A job of a workload: cloop-git or cloop-seed in a shim; its descriptor 0.
+ * JOB_PLAN	u32 len                  fd: memfd, struct devjob_plan
+ * JOB_FILE	-       fd: the shipped bundle (read it), or where the bundle
+ *		or the project's result goes (write it)
+ * JOB_GO	-
+ * JOB_DONE	struct devjob_result     the job exits
+ */
+#define DEV_JOB_CATALOGUE(X)                                                   \
+	X(JOB_PLAN, 0x0600, M2J, MS_STARTING, 4, 4, 1, 1)                      \
+	X(JOB_FILE, 0x0602, M2J, MS_STARTING, 0, 0, 1, 1)                      \
+	X(JOB_GO, 0x0604, M2J, MS_STARTING, 0, 0, 0, 1)                        \
+	X(JOB_DONE, 0x0606, J2M, MS_LIVE, 45, B_MAX, 0, 1)
 
 #define MSG_CATALOGUES(X)                                                      \
 	HUB_NET_CATALOGUE(X)                                                   \
 	HUB_KEY_CATALOGUE(X)                                                   \
 	HUB_CTL_CATALOGUE(X)                                                   \
 	DEV_FETCH_CATALOGUE(X)                                                 \
-	DEV_SHIM_CATALOGUE(X)
+	DEV_SHIM_CATALOGUE(X)                                                  \
+	DEV_JOB_CATALOGUE(X)
 
 enum msg_type {
 #define X(name, number, dir, states, min, max, fd, once) MSG_##name = number,

@@ -39,6 +39,10 @@ shim_save(struct shim *s, int64_t now)
 {
 	static int is_told;
 
+	if (s->exit_fd == -1) {	/* a step leaves none */
+		s->is_saved = 1;
+		return;
+	}
 	s->save_at = now + SHIM_SAVE_RETRY_MS;
 	if (shim_exit_save(s->dir_fd, s->exit_fd, &s->end) == CL_OK ||
 	    errno == ENOENT) {	/* the directory went: it was delivered */
@@ -225,6 +229,7 @@ main(void)
 	shim_pump_init(&s->pump);
 	cgroup_init(&s->cgroup);
 	s->listen_fd = s->dir_fd = s->tree_fd = s->exit_fd = s->null_fd = -1;
+	s->stdin_fd = -1;
 	s->init_pid = s->leader_pid = -1;
 	s->pump.block = xcalloc(1, SPOOL_BLOCK_LEN);
 	if (imsg_init(&s->chan, SPAWN_CHANNEL_FD, SHIM_QUEUE) != CL_OK)

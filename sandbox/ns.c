@@ -59,6 +59,11 @@ static const struct ns_cover {
 	    "people's files" },
 };
 
+/* For SHIM_F_NARROW: everything that is neither system nor its own. */
+static const char *const ns_narrow_covers[] = {
+	"/var", "/srv", "/mnt", "/media", "/opt", "/boot",
+};
+
 /* Below /run, but name resolution needs them. */
 static const char *const ns_system_keeps[] = {
 	"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager",
@@ -240,6 +245,12 @@ ns_cover_all(struct ns_view *v)
 	for (i = 0; i < NELEM(ns_covers); i++) {
 		if ((r = ns_cover_path(v, ns_covers[i].path,
 		    ns_covers[i].options, ns_covers[i].flags)) != CL_OK)
+			return r;
+	}
+	for (i = 0; (j->flags & SHIM_F_NARROW) != 0 &&
+	    i < NELEM(ns_narrow_covers); i++) {
+		if ((r = ns_cover_path(v, ns_narrow_covers[i],
+		    NS_HIDE_OPTIONS, flags)) != CL_OK)
 			return r;
 	}
 	/* Trees of others.  Where the work directory is the root itself there

@@ -34,6 +34,11 @@ enum shim_mode {
 /* Ids that mean "stay what the shim is" (an unprivileged install). */
 #define SHIM_STAY UINT32_MAX
 
+/* Flags of a job. */
+#define SHIM_F_STEP 0x01	/* one of several of a handle: it leaves no exit
+				 * record, and the spool goes on after it */
+#define SHIM_F_NARROW 0x02	/* sees its tree and what git needs only */
+
 #define MAX_SHIM_PATHS 32	/* hide or writable; a handful is used */
 
 struct shim_list {
@@ -45,6 +50,7 @@ struct shim_list {
 struct shim_job {
 	char *handle;		/* for logs only */
 	uint8_t mode;		/* SHIM_MODE_* */
+	uint8_t flags;		/* SHIM_F_* */
 	uint8_t log_level;	/* enum log_level */
 	uint32_t uid, gid;	/* of the workload; SHIM_STAY */
 	struct shim_list argv;	/* at least one; argv[0] is looked up on the

@@ -78,6 +78,7 @@ shim_job_put(struct buf *b, const struct shim_job *j)
 	size_t i, k;
 
 	buf_put_u8(b, j->mode);
+	buf_put_u8(b, j->flags);
 	buf_put_u8(b, j->log_level);
 	buf_put_u32(b, j->uid);
 	buf_put_u32(b, j->gid);
@@ -121,6 +122,7 @@ shim_job_get(struct buf *b, struct shim_job *j)
 
 	memset(j, 0, sizeof(*j));
 	j->mode = buf_get_u8(b);
+	j->flags = buf_get_u8(b);
 	j->log_level = buf_get_u8(b);
 	j->uid = buf_get_u32(b);
 	j->gid = buf_get_u32(b);
@@ -193,6 +195,7 @@ shim_job_check(const struct shim_job *j)
 	size_t i;
 
 	if ((j->mode != SHIM_MODE_CONFINED && j->mode != SHIM_MODE_PLAIN) ||
+	    (j->flags & ~(SHIM_F_STEP | SHIM_F_NARROW)) != 0 ||
 	    (j->uid == SHIM_STAY) != (j->gid == SHIM_STAY) ||
 	    j->timeout_s > UINT32_MAX || j->argv.n == 0 ||
 	    j->tree == NULL || j->tree[0] == '\0')

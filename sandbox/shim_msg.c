@@ -79,6 +79,13 @@ shim_msg_on_dir(struct shim *s, struct imsg *m)
 }
 
 static int
+shim_msg_on_stdin(struct shim *s, struct imsg *m)
+{
+	s->stdin_fd = imsg_take_fd(m);
+	return CL_OK;
+}
+
+static int
 shim_msg_on_tree(struct shim *s, struct imsg *m)
 {
 	s->tree_fd = imsg_take_fd(m);
@@ -231,6 +238,7 @@ static const struct shim_msg_row {
 	{ MSG_SHIM_WAKE, shim_msg_on_wake },
 	{ MSG_SHIM_DIR, shim_msg_on_dir },
 	{ MSG_SHIM_TREE, shim_msg_on_tree },
+	{ MSG_SHIM_STDIN, shim_msg_on_stdin },
 	{ MSG_SHIM_GO, shim_msg_on_go },
 	{ MSG_SHIM_SIGNAL, shim_msg_on_signal },
 	{ MSG_SHIM_ADOPT, shim_msg_on_adopt },

@@ -212,6 +212,7 @@ shim_pump_end(struct shim_pump *p)
 		if (!shim_pump_step(p, &moved))
 			break;
 	shim_pump_close(p);
-	spool_save_u64(&p->spool.head->ended, 1);
+	if (!p->is_step)
+		spool_save_u64(&p->spool.head->ended, 1);
 	shim_pump_wake(p);
 }

@@ -62,6 +62,42 @@ static const struct shim_view_row {
 	{ "/var/tmp", LL_ALL },
 };
 
+/* What git, ld.so and a TLS client look at; no /tmp of others, no /proc. */
+static const struct shim_view_row shim_view_narrow[] = {
+	{ "/usr", LL_READONLY },
+	{ "/bin", LL_READONLY },
+	{ "/sbin", LL_READONLY },
+	{ "/lib", LL_READONLY },
+	{ "/lib32", LL_READONLY },
+	{ "/lib64", LL_READONLY },
+	{ "/nix", LL_READONLY },
+	{ "/gnu", LL_READONLY },
+	{ "/etc/ld.so.cache", LL_READ },
+	{ "/etc/ld.so.preload", LL_READ },
+	{ "/etc/alternatives", LL_READONLY },
+	{ "/etc/resolv.conf", LL_READ },
+	{ "/etc/hosts", LL_READ },
+	{ "/etc/host.conf", LL_READ },
+	{ "/etc/nsswitch.conf", LL_READ },
+	{ "/etc/gai.conf", LL_READ },
+	{ "/etc/services", LL_READ },
+	{ "/etc/localtime", LL_READ },
+	{ "/etc/passwd", LL_READ },
+	{ "/etc/group", LL_READ },
+	{ "/etc/ssl", LL_READ },
+	{ "/etc/pki", LL_READ },
+	{ "/etc/ca-certificates", LL_READ },
+	{ "/etc/gnutls", LL_READ },
+	{ "/run/systemd/resolve", LL_READ },
+	{ "/run/resolvconf", LL_READ },
+	{ "/run/NetworkManager", LL_READ },
+	{ "/run/connman", LL_READ },
+	{ "/dev/null", LL_READ | LL_WRITE | LL_DEVICE },
+	{ "/dev/random", LL_READ },
+	{ "/dev/urandom", LL_READ },
+	{ "/tmp", LL_ALL },	/* its own, where there is a mount namespace */
+};
+
 static int
 shim_view_is_above(const char *dir, const char *path)
 {
@@ -100,16 +136,19 @@ int
 shim_view_start_landlock(const struct shim_job *j, const struct ns_view *v,
     int tree_fd)
 {
-	const struct shim_view_row *row;
+	const struct shim_view_row *row, *rows = shim_view_rows;
+	size_t i, nrows = sizeof(shim_view_rows) / sizeof(*shim_view_rows);
 	struct landlock *l;
-	size_t i;
 	int r;
 
+	if ((j->flags & SHIM_F_NARROW) != 0) {
+		rows = shim_view_narrow;
+		nrows = sizeof(shim_view_narrow) / sizeof(*shim_view_narrow);
+	}
 	if ((r = landlock_new(LL_NO_ABSTRACT | LL_NO_SIGNAL, &l)) != CL_OK)
 		return r;
-	for (i = 0; i < sizeof(shim_view_rows) / sizeof(*shim_view_rows);
-	    i++) {
-		row = &shim_view_rows[i];
+	for (i = 0; i < nrows; i++) {
+		row = &rows[i];
 		if (v == NULL && shim_view_is_shared(j, row->path))
 			continue;
 		if ((r = landlock_add_path(l, row->path, row->access)) !=

@@ -99,7 +99,7 @@ test_wrong(void)
 
 	TEST_START("each row refuses every other direction");
 	for (r = rows; r < rows + nrows; r++)
-		for (dir = 0; dir <= MSG_M2S + 1; dir++) {
+		for (dir = 0; dir <= MSG_M2J + 1; dir++) {
 			unit_note("%s, direction %d", r->name, dir);
 			if (dir == (int)r->dir)
 				continue;

@@ -110,7 +110,8 @@ LIBS_cloop-agentd = $(DAEMON_LIBS) $(LIB_CRYPTO)
 OBJS_agentd-fetch = agent/agent_fetch.o agent/fetch_setup.o \
 	agent/fetch_resolve.o agent/fetch_conf.o agent/fetch_monitor.o \
 	agent/fetch_ask.o agent/fetch_link.o agent/fetch_dial.o \
-	agent/fetch_session.o agent/fetch_action.o agent/fetch_send.o \
+	agent/fetch_session.o agent/fetch_action.o agent/fetch_backoff.o \
+	agent/fetch_send.o \
 	agent/fetch_hello.o agent/fetch_frame.o agent/fetch_decline.o \
 	agent/fetch_work.o agent/fetch_output.o agent/fetch_lease.o \
 	agent/chan.o common/devlease.o \

@@ -7,7 +7,6 @@
  * §29).  A missing cell means that the event comes too late to matter.
  */
 #include <arpa/inet.h>
-#include <bsd/stdlib.h>
 #include <bsd/string.h>
 #include <event2/event.h>
 #include <stdio.h>
@@ -18,19 +17,8 @@
 #include "../common/log.h"
 #include "../common/util.h"
 #include "../net/ws.h"
+#include "fetch_backoff.h"
 #include "fetch_session.h"
-
-#define FS_JITTER_PERMILLE 250	/* ±25 %, applied after the cap (BC-18) */
-
-/* A fresh uniform factor in [0.75, 1.25]. */
-static int64_t
-fs_get_jittered(int64_t ms)
-{
-	int64_t permille = 1000 - FS_JITTER_PERMILLE +
-	    (int64_t)arc4random_uniform(2 * FS_JITTER_PERMILLE + 1);
-
-	return ms * permille / 1000;
-}
 
 static void
 fs_ask_caps(struct fs *fs)
@@ -185,7 +173,7 @@ fs_start_session(struct fs *fs)
 		seconds = HEARTBEAT_S;
 	fs->beat_ms = seconds * 1000;
 	fs->heard_at = util_now_ms();
-	fs->beat_at = fs->heard_at + fs_get_jittered(fs->beat_ms);
+	fs->beat_at = fs->heard_at + fb_get_jittered(fs->beat_ms);
 	log_info("link-up", "peer=%s tls=%s protocol=%d agent=%s",
 	    fl_get_peer(fs->link), fl_get_version(fs->link), fs->negotiated,
 	    log_q(fs->conf.agent_id));
@@ -242,7 +230,7 @@ fs_put_beat(struct fs *fs)
 	snprintf(id, sizeof(id), "hb-%llu", (unsigned long long)b.seq);
 	fs_send(fs, FRAME_HEARTBEAT, id, NULL, &b, NULL);
 	free(b.active_handles);
-	fs->beat_at = util_now_ms() + fs_get_jittered(fs->beat_ms);
+	fs->beat_at = util_now_ms() + fb_get_jittered(fs->beat_ms);
 }
 
 /* Close from our side; the bye of a stop goes first. */
@@ -284,7 +272,7 @@ fs_end_session(struct fs *fs)
 static void
 fs_back_off(struct fs *fs)
 {
-	int64_t ms = BACKOFF_MAX_MS;
+	int64_t ms;
 
 	if (fs->why[0] == '\0')
 		snprintf(fs->why, sizeof(fs->why), "no answer in time");
@@ -295,12 +283,7 @@ fs_back_off(struct fs *fs)
 		fs_put_event(fs, FE_STOP);
 		return;
 	}
-	if (fs->nfailures < 7)
-		ms = BACKOFF_MIN_MS << fs->nfailures;
-	if (ms > BACKOFF_MAX_MS)
-		ms = BACKOFF_MAX_MS;
-	fs->nfailures++;
-	ms = fs_get_jittered(ms);
+	ms = fb_get_delay(fs->nfailures++);
 	log_warn("link-down", "reason=\"%s\" reconnect_ms=%lld", fs->why,
 	    (long long)ms);
 	fs->state_deadline_at = util_now_ms() + ms;

@@ -73,7 +73,7 @@ fl_set_options(int fd)
 	int on = 1, notsent = FL_NOTSENT_LEN;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	util_set_probes(fd);
 	setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &notsent,
 	    sizeof(notsent));
 }

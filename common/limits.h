@@ -26,6 +26,11 @@
 #define HEARTBEAT_MISSES 3		/* silence > 3 beats closes */
 #define WATCHDOG_MS 7500		/* 01 §5.8: half an interval */
 #define WRITE_TIMEOUT_MS 20000		/* a frame that does not leave */
+/* A half-open link is found by probes within 2.5 beats (BC-16): silence
+ * after this long is asked about, and unanswered bytes end it. */
+#define LINK_PROBE_S 10
+#define LINK_PROBE_EVERY_S 5
+#define LINK_DEAD_MS 18000
 #define BYE_TIMEOUT_MS 2000
 #define HANDSHAKE_TIMEOUT_MS 15000	/* hello to welcome */
 #define DIAL_TIMEOUT_MS 30000		/* TCP + TLS + upgrade, agent */

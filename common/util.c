@@ -14,6 +14,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -399,6 +402,20 @@ util_set_nonblock(int fd)
 	if ((flags & O_NONBLOCK) != 0)
 		return 0;
 	return fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1 ? CL_SYSTEM : 0;
+}
+
+void
+util_set_probes(int fd)
+{
+	int on = 1, idle = LINK_PROBE_S, every = LINK_PROBE_EVERY_S;
+	int dead = LINK_DEAD_MS;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every,
+	    sizeof(every));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead,
+	    sizeof(dead));
 }
 
 int

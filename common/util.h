@@ -70,6 +70,9 @@ int util_is_id(const char *text);
 int util_format_id_path(const char *id, char *dst, size_t dstlen);
 
 int util_set_nonblock(int fd);
+/* TCP finds a dead peer by itself (LINK_PROBE_S and so on); a listener hands
+ * it on to what it accepts.  Not worth failing for. */
+void util_set_probes(int fd);
 
 /* sd_notify(3) datagram of our own; 0 also when NOTIFY_SOCKET is unset. */
 int util_notify(const char *state);

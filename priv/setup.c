@@ -75,6 +75,7 @@ setup_bind(const struct config_listen *at, int *fdp)
 	if (at->addr.ss_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off,
 		    sizeof(off));
+	util_set_probes(fd);
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == -1 ||
 	    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) == -1 ||
 	    bind(fd, (const struct sockaddr *)&at->addr, at->addr_len) == -1 ||

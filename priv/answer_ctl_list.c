@@ -83,10 +83,10 @@ answer_ctl_agents(struct monitor *mon, struct child *c, struct imsg *m)
 		ctlout_send_done(mon, m->id);
 		return CL_OK;
 	}
+	/* A revoked one stays, offline (05 §5.6): who it was matters. */
 	for (a = agents_next(&mon->agents, NULL); a != NULL;
 	    a = agents_next(&mon->agents, a))
-		if (a->row.revoked_at == UTIL_TIME_ZERO &&
-		    job_keys_add(&k, a->row.agent_id) != CL_OK)
+		if (job_keys_add(&k, a->row.agent_id) != CL_OK)
 			return answer_refuse_nomem(mon, m->id, &k);
 	answer_start_keys(mon, m->id, answer_agents_slice, &k);
 	return CL_OK;

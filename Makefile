@@ -69,6 +69,10 @@ OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
 	priv/ctlout.o priv/answer_net.o priv/answer_auth.o \
 	priv/answer_handle.o priv/answer_ctl.o priv/answer_ctl_list.o \
 	priv/answer_ctl_run.o priv/answer_ctl_admin.o \
+	priv/answer_secret.o priv/answer_lease.o priv/secretkind.o \
+	priv/grant.o priv/lease.o priv/lease_life.o priv/lease_render.o \
+	priv/revoke.o priv/revoke_group.o priv/refresh.o \
+	common/ctllease.o common/leasemsg.o \
 	$(STORE) common/ctlmsg.o $(SPEC) common/logindex.o common/pin.o \
 	sandbox/spawn.o $(COMMON) $(SELF)
 LIBS_cloopd = $(DAEMON_LIBS) $(LIB_SQLITE) $(LIB_CRYPTO)
@@ -78,8 +82,10 @@ TRANSPORT = net/tlsio.o net/tlsio_ctx.o net/http1.o net/http1_format.o \
 	net/ws.o common/pin.o
 HUBNET = net/ask.o net/hub_conf.o net/hub_source.o net/hub_listen.o \
 	net/hub_route.o net/hub_session.o net/hub_act.o net/hub_io.o \
-	net/hub_frames.o net/hub_request.o net/hub_log.o net/hub_logcut.o \
-	net/hub_chan.o net/tlskey.o common/logindex.o $(TRANSPORT) $(FRAME)
+	net/hub_frames.o net/hub_request.o net/hub_lease.o net/hub_log.o \
+	net/hub_logcut.o net/hub_logredact.o net/hub_chan.o net/tlskey.o \
+	common/logindex.o common/leasemsg.o common/redact.o \
+	$(TRANSPORT) $(FRAME)
 OBJS_cloopd-net = net/cloopd_net.o $(HUBNET) $(COMMON) $(SELF)
 LIBS_cloopd-net = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
 
@@ -390,9 +396,13 @@ install: all
 	@for f in cloopd.conf cloop-agentd.conf; do \
 	    t=$(D)$(sysconfdir)/cloop/$$f; \
 	    [ -e $$t ] || [ ! -e etc/$$f ] || $(DATA) etc/$$f $$t || exit 1; done
-	@for f in $(wildcard etc/completion/*); do \
-	    d=$(D)$(datarootdir)/bash-completion/completions; \
-	    $(INSTALL) -d $$d && $(DATA) $$f $$d/ || exit 1; done
+	@set -e; d=$(D)$(datarootdir); c=$(B)/cloopctl; t=$(B)/completion.tmp; \
+	$(INSTALL) -d $$d/bash-completion/completions \
+	    $$d/zsh/vendor-completions $$d/fish/vendor_completions.d; \
+	put() { $$c completion $$1 >$$t && $(DATA) $$t $$d/$$2; }; \
+	put bash bash-completion/completions/cloopctl; \
+	put zsh zsh/vendor-completions/_cloopctl; \
+	put fish fish/vendor_completions.d/cloopctl.fish; rm -f $$t
 	@[ -n "$(D)" ] || [ "$$(id -u)" != 0 ] || \
 	    $(MAKE) --no-print-directory users install-dirs
 

@@ -39,6 +39,8 @@
 #define SIGNAL_TIMEOUT_MS 15000		/* U11 */
 #define STATUS_TIMEOUT_MS 10000		/* U11 */
 #define INVENTORY_TIMEOUT_MS 20000
+#define REVOKE_TIMEOUT_MS 15000		/* 01 §7.6 */
+#define REFRESH_TIMEOUT_MS 20000	/* 01 §7.7 */
 #define MAX_RESUME_OFFERS 512		/* an agent tracks fewer; 16 KiB msg */
 #define MAX_RESUME_REFUSALS 256		/* per welcome, 01 §10.2 */
 #define MAX_ERROR_TEXT_LEN 8192		/* returned prose, 01 §9.5 */

@@ -100,6 +100,15 @@ enum msg_dir {
  * HANDLE_LOST	u64 session, u64 handle     not in active_handles, 01 §9.4
  * PENALTY	str source (address or /64), u8 kind (PEN_*), u32 ms
  *		N2M report; M2N the same row, relayed to the other workers
+ * HANDLE_REDACT u64 handle, u32 len           fd: memfd, n * blob value
+ *		values to be taken out of the handle's output from now on
+ *		(05 §12); added to what it has, before START and REFRESH
+ * REVOKE	u64 session, str lease, str grant ("": all of it), u8 action
+ *		(REVOKE_*), str reason
+ * REVOKE_ANS	u8 result (RES_*), str code, str text, struct lease_revoked
+ * REFRESH	u64 session, u32 len  fd: memfd, struct lease_refresh
+ * REFRESH_ANS	u8 result (RES_*), str code, str text, struct lease_refreshed
+ *		(common/leasemsg.h)
  */
 #define HUB_NET_CATALOGUE(X)                                                   \
 	X(NET_CONFIG, 0x0100, M2N, MS_STARTING | MS_SERVING, 40, B_MAX, 0, 0)  \
@@ -139,7 +148,12 @@ enum msg_dir {
 	X(HANDLE_PROGRESS, 0x0136, N2M, MS_LIVE, 17, 17, 0, 0)                 \
 	X(HANDLE_LOST, 0x0138, N2M, MS_LIVE, 16, 16, 0, 0)                     \
 	X(PENALTY, 0x013a, N2M, MS_LIVE, 9, 128, 0, 0)                         \
-	X(PENALTY_SET, 0x013c, M2N, MS_LIVE, 9, 128, 0, 0)
+	X(PENALTY_SET, 0x013c, M2N, MS_LIVE, 9, 128, 0, 0)                     \
+	X(HANDLE_REDACT, 0x013e, M2N, MS_LIVE, 12, 12, 1, 0)                   \
+	X(REVOKE, 0x0140, M2N, MS_LIVE, 21, 2048, 0, 0)                        \
+	X(REVOKE_ANS, 0x0141, N2M, MS_LIVE, 10, B_MAX, 0, 0)                   \
+	X(REFRESH, 0x0142, M2N, MS_LIVE, 12, 12, 1, 0)                         \
+	X(REFRESH_ANS, 0x0143, N2M, MS_LIVE, 10, B_MAX, 0, 0)
 
 enum { AUTH_OK, AUTH_DENIED, AUTH_UNAVAILABLE, AUTH_FAILED };
 enum { HELLO_OK, HELLO_UNAUTHORIZED, HELLO_VERSION, HELLO_GONE };
@@ -156,6 +170,7 @@ enum { RES_OK, RES_ERROR_FRAME, RES_NOT_STARTED, RES_SESSION_CLOSED,
 	RES_TOO_BIG, RES_PROTOCOL, RES_TIMEOUT };
 enum { SIG_INTERRUPT = 1, SIG_TERMINATE, SIG_KILL };
 enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
+enum { REVOKE_SCRUB = 1, REVOKE_KILL };
 
 /* ------------------------------------------------------------ hub-key
  * KEY_LOAD	-                                fd: the PEM key file
@@ -190,7 +205,8 @@ enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
  * CTL_HELLO_ANS u32 catalogue version, u8 role
  * CTL_STATUS	-		-> ROW_STATUS, ROW_WORKER*
  * CTL_AGENTS	str name or id ("": all)	-> ROW_AGENT*
- * CTL_RUN	u32 len, str where, str name, b detach   fd: memfd, spec
+ * CTL_RUN	u32 len, str where, str name, b detach, u16 n +
+ *		n*(str secret, str owner, u32 mode)   fd: memfd, spec
  *		-> ROW_EVENT dispatched, ROW_LOG, ROW_INDEX, ROW_EVENT
  *		started, [attached: until the end] ROW_HANDLE
  * CTL_PS	b all			-> ROW_HANDLE*
@@ -206,6 +222,20 @@ enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
  * CTL_MINT	struct ctl_mint (ctlmsg.h)	-> ROW_MINT
  * CTL_ENROLLMENTS -			-> ROW_ENROLLMENT*
  * CTL_REVOKE	str id, str reason	-> ROW_REVOKED
+ * CTL_SECRET_PUT u32 len, str name, str kind, b personal  fd: memfd, value
+ *		-> ROW_SECRET
+ * CTL_SECRETS	str name ("": all)	-> ROW_SECRET*
+ * CTL_SECRET_RM str name, str reason	-> ROW_OUTCOME* of what held it
+ * CTL_GRANT_ADD struct ctl_grant_add (ctllease.h)	-> ROW_GRANT
+ * CTL_GRANTS	str secret name ("": all)	-> ROW_GRANT*
+ * CTL_GRANT_RM	str grant, str reason	-> ROW_OUTCOME*
+ * CTL_LEASES	b all			-> ROW_LEASE*
+ * CTL_LEASE_REVOKE str lease, str grant ("": all), b kill, str reason
+ *		-> ROW_OUTCOME*
+ * CTL_LEASE_REFRESH str lease		-> ROW_REFRESHED
+ * CTL_CORDON	str agent, u8 (ADMIN_*), str reason, b wait
+ *		-> ROW_OUTCOME* of its leases; with wait DONE comes when
+ *		nothing runs there any more
  * CTL_ABANDON	str handle, str reason (at most MAX_REASON_LEN)
  * CTL_QUIT	u32 request	the operator no longer wants this answer
  * ROW_LOG, ROW_INDEX	str handle_id   fd: read-only log, log index
@@ -223,7 +253,7 @@ enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
 	X(CTL_HELLO_ANS, 0x0311, M2C, MS_LIVE, 5, 5, 0, 0)                     \
 	X(CTL_STATUS, 0x0312, C2M, MS_LIVE, 0, 0, 0, 0)                        \
 	X(CTL_AGENTS, 0x0314, C2M, MS_LIVE, 4, 260, 0, 0)                      \
-	X(CTL_RUN, 0x0316, C2M, MS_LIVE, 13, 1024, 1, 0)                       \
+	X(CTL_RUN, 0x0316, C2M, MS_LIVE, 15, 8192, 1, 0)                       \
 	X(CTL_PS, 0x0318, C2M, MS_LIVE, 1, 1, 0, 0)                            \
 	X(CTL_SHOW, 0x031a, C2M, MS_LIVE, 5, 260, 0, 0)                        \
 	X(CTL_WAIT, 0x031c, C2M, MS_LIVE, 5, 260, 0, 0)                        \
@@ -237,6 +267,16 @@ enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
 	X(CTL_ENROLLMENTS, 0x032c, C2M, MS_LIVE, 0, 0, 0, 0)                   \
 	X(CTL_REVOKE, 0x032e, C2M, MS_LIVE, 8, 1024, 0, 0)                     \
 	X(CTL_QUIT, 0x0330, C2M, MS_LIVE, 4, 4, 0, 0)                          \
+	X(CTL_SECRET_PUT, 0x0332, C2M, MS_LIVE, 13, 1024, 1, 0)                \
+	X(CTL_SECRETS, 0x0334, C2M, MS_LIVE, 4, 260, 0, 0)                     \
+	X(CTL_SECRET_RM, 0x0336, C2M, MS_LIVE, 8, 1024, 0, 0)                  \
+	X(CTL_GRANT_ADD, 0x0338, C2M, MS_LIVE, 4, B_MAX, 0, 0)                 \
+	X(CTL_GRANTS, 0x033a, C2M, MS_LIVE, 4, 260, 0, 0)                      \
+	X(CTL_GRANT_RM, 0x033c, C2M, MS_LIVE, 8, 1024, 0, 0)                   \
+	X(CTL_LEASES, 0x033e, C2M, MS_LIVE, 1, 1, 0, 0)                        \
+	X(CTL_LEASE_REVOKE, 0x0340, C2M, MS_LIVE, 13, 1024, 0, 0)              \
+	X(CTL_LEASE_REFRESH, 0x0342, C2M, MS_LIVE, 4, 260, 0, 0)               \
+	X(CTL_CORDON, 0x0344, C2M, MS_LIVE, 10, 1024, 0, 0)                    \
 	X(CTL_ABANDON, 0x0350, C2M, MS_LIVE, 9, 522, 0, 0)                     \
 	X(CTL_DONE, 0x0380, M2C, MS_LIVE, 0, 0, 0, 0)                          \
 	X(CTL_ERR, 0x0382, M2C, MS_LIVE, 12, B_MAX, 0, 0)                      \
@@ -251,9 +291,16 @@ enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
 	X(ROW_VERIFY, 0x0394, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
 	X(ROW_MINT, 0x0396, M2C, MS_LIVE, 1, B_MAX, 0, 0)                      \
 	X(ROW_ENROLLMENT, 0x0398, M2C, MS_LIVE, 1, B_MAX, 0, 0)                \
-	X(ROW_REVOKED, 0x039a, M2C, MS_LIVE, 1, B_MAX, 0, 0)
+	X(ROW_REVOKED, 0x039a, M2C, MS_LIVE, 1, B_MAX, 0, 0)                   \
+	X(ROW_SECRET, 0x039c, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_GRANT, 0x039e, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
+	X(ROW_LEASE, 0x03a0, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
+	X(ROW_OUTCOME, 0x03a2, M2C, MS_LIVE, 1, B_MAX, 0, 0)                   \
+	X(ROW_REFRESHED, 0x03a4, M2C, MS_LIVE, 1, B_MAX, 0, 0)
 
 enum { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR };
+/* The administrative state of an agent (05 §16.2). */
+enum { ADMIN_READY = 1, ADMIN_CORDONED, ADMIN_DRAINING };
 
 /* ---------------------------------------------------------- dev-fetch
  * FETCH_CONFIG	str url, str host, u16 port, b tls, str path,

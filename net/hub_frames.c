@@ -18,6 +18,7 @@
 #include "../common/utf8.h"
 #include "../common/util.h"
 #include "hub.h"
+#include "hub_logredact.h"
 
 #define HF_HANDLE 0x01	/* about a handle of this session */
 #define HF_UNKNOWN 0x02	/* error{unknown_handle} when nobody has it */
@@ -328,16 +329,13 @@ static void
 hf_put_status(struct hs *s, const struct frame_status *st, int state,
     const struct hlog *h)
 {
-	char error[MAX_ERROR_TEXT_LEN + 1] = "";
-	size_t len;
+	char error[MAX_ERROR_TEXT_LEN + 1];
 	struct buf b;
 
-	if (st->error != NULL) {
-		if ((len = strlen(st->error)) > MAX_ERROR_TEXT_LEN)
-			len = utf8_cut(st->error, MAX_ERROR_TEXT_LEN);
-		memcpy(error, st->error, len);
-		error[len] = '\0';
-	}
+	hlog_redact_text(h, st->error != NULL ? st->error : "", error,
+	    sizeof(error));
+	/* The cut may have parted a character. */
+	error[utf8_cut(error, MAX_ERROR_TEXT_LEN)] = '\0';
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, s->session);
 	buf_put_u64(&b, h->number);

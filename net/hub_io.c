@@ -464,7 +464,8 @@ hs_put_frame(struct hs *s, enum frame_type type, int v, const char *id,
     const char *handle, const void *payload)
 {
 	struct jsonw *w = &s->hub->jw;
-	int r, secret = type == FRAME_START || type == FRAME_WELCOME;
+	int r, secret = type == FRAME_START || type == FRAME_WELCOME ||
+	    type == FRAME_SECRET_REFRESH;
 
 	if (hs_is_end(s->state))
 		return CL_STATE;

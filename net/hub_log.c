@@ -20,6 +20,7 @@
 #include "../common/limits.h"
 #include "../common/msgcat.h"
 #include "hub_logcut.h"
+#include "hub_logredact.h"
 
 /* A chunk the disk would not take yet; the text follows the struct. */
 struct hlog_wait {
@@ -153,6 +154,7 @@ void
 hlog_close(struct hlog_table *t, struct hlog_ids *ids, struct hlog *h)
 {
 	hlog_close_files(t, h);
+	hlog_redact_free(h);
 	if (h->busy)
 		TAILQ_REMOVE(&t->busy, h, link);
 	RB_REMOVE(hlog_numbers, &t->numbers, h);
@@ -170,6 +172,7 @@ hlog_clear(struct hlog_table *t)
 	while ((h = RB_MIN(hlog_numbers, &t->numbers)) != NULL) {
 		RB_REMOVE(hlog_numbers, &t->numbers, h);
 		hlog_close_files(t, h);
+		hlog_redact_free(h);
 		free(h->id);
 		free(h);
 	}
@@ -394,12 +397,32 @@ hlog_trim(struct hlog_chunk *c, uint64_t skip)
 }
 
 int
+hlog_keep(struct hlog_table *t, struct hlog *h, const struct hlog_chunk *c,
+    uint64_t wire_len, int64_t now)
+{
+	int r = CL_OK;
+
+	if (h->failing && now >= h->retry_at)
+		(void)hlog_retry(t, h, now);
+	if (h->failing)
+		r = CL_SYSTEM;
+	else if ((r = hlog_store(h, c, wire_len, now)) != CL_OK) {
+		h->failing = 1;
+		h->retry_at = now + HLOG_RETRY_MS;
+	}
+	hlog_set_busy(t, h);
+	if (r != CL_OK && hlog_add_wait(t, h, c, wire_len) != CL_OK)
+		return CL_LIMIT;
+	return r;
+}
+
+int
 hlog_put(struct hlog_table *t, struct hlog *h, const struct hlog_chunk *in,
     int64_t now)
 {
 	struct hlog_chunk c = *in;
 	uint64_t wire_len = c.len - 2 * c.nreplaced;
-	int r = CL_OK;
+	int r;
 
 	if (h->closed)
 		return CL_OK;
@@ -412,17 +435,12 @@ hlog_put(struct hlog_table *t, struct hlog *h, const struct hlog_chunk *in,
 		hlog_trim(&c, h->received - c.off);
 		wire_len = c.len - 2 * c.nreplaced;
 	}
-	if (h->failing && now >= h->retry_at)
-		(void)hlog_retry(t, h, now);
-	if (h->failing)
-		r = CL_SYSTEM;
-	else if ((r = hlog_store(h, &c, wire_len, now)) != CL_OK) {
-		h->failing = 1;
-		h->retry_at = now + HLOG_RETRY_MS;
-	}
-	hlog_set_busy(t, h);
+	if (h->redact != NULL)
+		r = hlog_redact_put(t, h, &c, wire_len, now);
+	else
+		r = hlog_keep(t, h, &c, wire_len, now);
 	/* Not taken at all: the next chunk will be seen as after a gap. */
-	if (r != CL_OK && hlog_add_wait(t, h, &c, wire_len) != CL_OK)
+	if (r == CL_LIMIT || r == CL_NOMEM)
 		return CL_SYSTEM;
 	if (c.off > h->received)
 		h->gapped = 1;
@@ -452,6 +470,7 @@ hlog_flush(struct hlog_table *t, struct hlog *h, int64_t now)
 void
 hlog_shut(struct hlog_table *t, struct hlog *h, int64_t now)
 {
+	hlog_redact_end(t, h, now);
 	(void)hlog_flush(t, h, now);
 	if (h->received > h->stored) {
 		/* The disk never took it and now it never will. */

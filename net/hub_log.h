@@ -29,6 +29,7 @@
 
 struct hlog_wait;
 struct hlog_cut;
+struct hlog_redact;
 
 struct hlog {
 	RB_ENTRY(hlog) by_number;
@@ -63,6 +64,7 @@ struct hlog {
 	TAILQ_HEAD(, hlog_wait) waits;
 	size_t waiting_len;
 	struct hlog_cut *cut;
+	struct hlog_redact *redact;	/* NULL: nothing is hidden */
 };
 
 RB_HEAD(hlog_numbers, hlog);
@@ -129,6 +131,12 @@ struct hlog *hlog_next(struct hlog_ids *ids, struct hlog *h);
  */
 int hlog_put(struct hlog_table *t, struct hlog *h,
     const struct hlog_chunk *c, int64_t now);
+/*
+ * The last step of hlog_put: to the files or, while they fail, to memory.
+ * CL_SYSTEM: it waits; CL_LIMIT: there was no room, it is dropped.
+ */
+int hlog_keep(struct hlog_table *t, struct hlog *h,
+    const struct hlog_chunk *c, uint64_t wire_len, int64_t now);
 /* Bring the index up to date: after CL_OK everything up to `stored` is in
  * both files. */
 int hlog_flush(struct hlog_table *t, struct hlog *h, int64_t now);

@@ -46,6 +46,9 @@ static const struct hs_kind {
 	{ MSG_QUERY, FRAME_STATUS_REQ, FRAME_STATUS, STATUS_TIMEOUT_MS },
 	{ MSG_INVENTORY, FRAME_INVENTORY_REQ, FRAME_INVENTORY,
 	    INVENTORY_TIMEOUT_MS },
+	{ MSG_REVOKE, FRAME_REVOKE, FRAME_REVOKED, REVOKE_TIMEOUT_MS },
+	{ MSG_REFRESH, FRAME_SECRET_REFRESH, FRAME_SECRET_REFRESHED,
+	    REFRESH_TIMEOUT_MS },
 };
 
 static const struct hs_kind *
@@ -67,9 +70,10 @@ struct hs_result {
 	const char *text;
 	int64_t pid;
 	int64_t started_at;
+	const void *report;	/* of REVOKE, REFRESH; NULL: none came */
 };
 
-static void
+void
 hs_put_cut(struct buf *b, const char *text, size_t max)
 {
 	char copy[MAX_ERROR_TEXT_LEN + 1];
@@ -99,15 +103,16 @@ hs_send_result(struct hub *hub, uint32_t type, uint64_t ask_id,
 		buf_put_i64(&b, res->pid);
 		buf_put_i64(&b, res->started_at);
 	}
+	hs_put_report(&b, type, res->report);
 	(void)hub_send(hub, type + 1, ask_id, &b, -1);
 	buf_clear(&b);
 }
 
-static void
+void
 hs_send_failure(struct hub *hub, uint32_t type, uint64_t ask_id,
     uint64_t handle, int result, const char *text)
 {
-	struct hs_result res = { result, "", text, 0, UTIL_TIME_ZERO };
+	struct hs_result res = { result, "", text, 0, UTIL_TIME_ZERO, NULL };
 
 	hs_send_result(hub, type, ask_id, handle, &res);
 }
@@ -121,12 +126,20 @@ hs_del_request(struct hs *s, struct hs_request *q)
 	free(q);
 }
 
-/* Answer and forget. */
+/* Answer and forget.  What a device says of its own may hold a value that
+ * was lent to it. */
 static void
 hs_end_request(struct hs *s, struct hs_request *q, const struct hs_result *res)
 {
+	char text[MAX_ERROR_TEXT_LEN + 1];
+	struct hs_result clean = *res;
+
+	if (res->text[0] != '\0') {
+		hs_redact_text(s, res->text, text, sizeof(text));
+		clean.text = text;
+	}
 	if (!q->gone)
-		hs_send_result(s->hub, q->type, q->ask_id, q->handle, res);
+		hs_send_result(s->hub, q->type, q->ask_id, q->handle, &clean);
 	hs_del_request(s, q);
 }
 
@@ -134,7 +147,7 @@ void
 hs_clear_requests(struct hs *s)
 {
 	struct hs_result res = { RES_SESSION_CLOSED, "",
-		"the connection was lost", 0, UTIL_TIME_ZERO };
+		"the connection was lost", 0, UTIL_TIME_ZERO, NULL };
 	struct hs_request *q;
 
 	while ((q = TAILQ_FIRST(&s->requests)) != NULL)
@@ -145,7 +158,7 @@ void
 hs_expire_requests(struct hs *s, int64_t now)
 {
 	struct hs_result res = { RES_TIMEOUT, "",
-		"the device did not answer in time", 0, UTIL_TIME_ZERO };
+		"the device did not answer in time", 0, UTIL_TIME_ZERO, NULL };
 	struct hs_request *q, *next;
 
 	TAILQ_FOREACH_SAFE(q, &s->requests, link, next)
@@ -183,7 +196,7 @@ static void
 hs_on_started(struct hs *s, struct hs_request *q, const struct frame_env *env,
     const struct frame_started *f)
 {
-	struct hs_result res = { RES_OK, "", "", f->pid, f->started_at };
+	struct hs_result res = { RES_OK, "", "", f->pid, f->started_at, NULL };
 	struct hlog *h = hlog_find(&s->hub->logs, q->handle);
 
 	if (f->error != NULL && f->error[0] != '\0') {
@@ -202,7 +215,7 @@ static void
 hs_on_inventory(struct hs *s, struct hs_request *q,
     const struct frame_inventory *f)
 {
-	struct hs_result res = { RES_OK, "", "", 0, UTIL_TIME_ZERO };
+	struct hs_result res = { RES_OK, "", "", 0, UTIL_TIME_ZERO, NULL };
 	struct caps_blob blob = { .caps = f->capabilities };
 	struct buf body, bulk;
 	struct jsonw w;
@@ -262,7 +275,7 @@ int
 hs_answer_request(struct hs *s, const struct frame_env *env,
     const void *payload, const char *bad)
 {
-	struct hs_result res = { RES_OK, "", "", 0, UTIL_TIME_ZERO };
+	struct hs_result res = { RES_OK, "", "", 0, UTIL_TIME_ZERO, NULL };
 	const struct frame_error *e = payload;
 	struct hs_request *q;
 
@@ -282,7 +295,9 @@ hs_answer_request(struct hs *s, const struct frame_env *env,
 	} else if (env->type == FRAME_INVENTORY) {
 		hs_on_inventory(s, q, payload);
 		return 1;
-	}
+	} else if (env->type == FRAME_REVOKED ||
+	    env->type == FRAME_SECRET_REFRESHED)
+		res.report = payload;
 	hs_end_request(s, q, &res);
 	return 1;
 }
@@ -293,7 +308,7 @@ hs_answer_request(struct hs *s, const struct frame_env *env,
  * Send a request frame and remember it.  The id is unique in the session:
  * 64 random bits.
  */
-static void
+void
 hs_start_request(struct hs *s, const struct imsg *m, uint64_t handle,
     const char *handle_id, const void *payload)
 {
@@ -520,6 +535,11 @@ hs_on_request(struct hub *hub, struct imsg *m)
 	case MSG_HANDLE_SHUT:
 	case MSG_HANDLE_FORGET:
 		hs_on_handle(hub, m);
+		break;
+	case MSG_HANDLE_REDACT:
+	case MSG_REVOKE:
+	case MSG_REFRESH:
+		hs_on_lease(hub, m);
 		break;
 	default:
 		hs_on_device_request(hub, m);

@@ -24,6 +24,7 @@
 #include "hub_log.h"
 #include "ws.h"
 
+struct buf;
 struct event;
 struct evbuffer;
 struct hs;
@@ -252,5 +253,23 @@ void hs_clear_requests(struct hs *s);
 /* The monitor gave a handle up: a start of it that still succeeds is ended
  * at the device. */
 void hs_forget_handle(struct hs *s, uint64_t handle);
+/* Send a request frame for a message of the monitor's and remember it. */
+void hs_start_request(struct hs *s, const struct imsg *m, uint64_t handle,
+    const char *handle_id, const void *payload);
+/* Answer a message whose request never left (RES_*). */
+void hs_send_failure(struct hub *hub, uint32_t type, uint64_t ask_id,
+    uint64_t handle, int result, const char *text);
+void hs_put_cut(struct buf *b, const char *text, size_t max);
+
+/* --- hub_lease.c --- */
+
+/* HANDLE_REDACT, REVOKE, REFRESH. */
+void hs_on_lease(struct hub *hub, struct imsg *m);
+/* The report of a REVOKE_ANS or REFRESH_ANS; nothing for other types.
+ * report NULL: the device said nothing. */
+void hs_put_report(struct buf *b, uint32_t type, const void *report);
+/* With the values of every workload of the session taken out. */
+void hs_redact_text(const struct hs *s, const char *text, char *dst,
+    size_t dstlen);
 
 #endif

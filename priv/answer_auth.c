@@ -266,6 +266,7 @@ answer_session_up(struct monitor *mon, struct child *c, struct imsg *m)
 	}
 	answer_save_executor(mon, s->agent);
 	life_set_status(mon, s->agent, AGENT_ONLINE, "connected");
+	revoke_replay(mon, s);
 	return CL_OK;
 }
 

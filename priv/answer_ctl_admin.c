@@ -200,6 +200,8 @@ static void
 answer_revoke_after(struct monitor *mon, uint64_t number, uint64_t id,
     int ok)
 {
+	static const struct revoke_why why = { REVOKE_SCRUB,
+		"the agent's credential was revoked", "hub", 0 };
 	struct agent *a = agents_find_number(&mon->agents, number);
 	struct session *s;
 
@@ -209,6 +211,8 @@ answer_revoke_after(struct monitor *mon, uint64_t number, uint64_t id,
 		return;
 	}
 	a->row.revoked_at = util_wall_ns();
+	/* The frames leave before the bye does. */
+	revoke_agent(mon, a, &why);
 	(void)life_fail_all(mon, a, "the agent's credential was revoked");
 	for (s = agents_next_session(&mon->agents, NULL); s != NULL;
 	    s = agents_next_session(&mon->agents, s))

@@ -39,10 +39,41 @@ answer_run_load(struct imsg *m, uint32_t len, struct spec *spec)
 	return r;
 }
 
+/* One --secret of a run. */
+struct answer_want {
+	char name[MAX_NAME_LEN + 1];
+	char owner[MAX_ID_LEN + 1];
+};
+
+/* The secrets a run wants to borrow.  texts[] holds what wants[] shows. */
+static int
+answer_run_wants(struct imsg *m, struct answer_want *texts,
+    struct lease_want *wants, size_t *np)
+{
+	size_t i, n = buf_get_u16(&m->body);
+
+	*np = 0;
+	if (n > LEASE_ITEMS_MAX)
+		return CL_LIMIT;
+	for (i = 0; i < n; i++) {
+		buf_get_str(&m->body, texts[i].name,
+		    sizeof(texts[i].name) - 1);
+		buf_get_str(&m->body, texts[i].owner,
+		    sizeof(texts[i].owner) - 1);
+		wants[i].name = texts[i].name;
+		wants[i].owner = texts[i].owner;
+		wants[i].mode = buf_get_u32(&m->body);
+	}
+	*np = n;
+	return CL_OK;
+}
+
 int
 answer_ctl_run(struct monitor *mon, struct child *c, struct imsg *m)
 {
 	char where[600], name[MAX_NAME_LEN + 1], actor[ACTOR_MAX];
+	struct answer_want texts[LEASE_ITEMS_MAX];
+	struct lease_want wants[LEASE_ITEMS_MAX];
 	struct ctl_client *cl;
 	struct dispatch d;
 	struct spec spec;
@@ -56,8 +87,10 @@ answer_ctl_run(struct monitor *mon, struct child *c, struct imsg *m)
 	buf_get_str(&m->body, where, sizeof(where) - 1);
 	buf_get_str(&m->body, name, sizeof(name) - 1);
 	d.detach = buf_get_bool(&m->body);
-	if (buf_end(&m->body) != CL_OK)
+	if (answer_run_wants(m, texts, wants, &d.nwants) != CL_OK ||
+	    buf_end(&m->body) != CL_OK)
 		return answer_ctl_malformed(mon, m);
+	d.wants = wants;
 	if (mon->phase == MON_STOPPING) {
 		ctlout_refuse(mon, m->id, "busy", "the hub is stopping");
 		return CL_OK;

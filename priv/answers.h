@@ -28,6 +28,12 @@ mon_handler_fn answer_ctl_ready, answer_ctl_client, answer_ctl_gone,
     answer_ctl_inventory, answer_ctl_audit, answer_ctl_verify,
     answer_ctl_reload, answer_ctl_mint, answer_ctl_enrollments,
     answer_ctl_revoke, answer_ctl_quit;
+/* answer_secret.c, answer_lease.c */
+mon_handler_fn answer_ctl_secret_put, answer_ctl_secrets,
+    answer_ctl_secret_rm, answer_ctl_grant_add, answer_ctl_grants,
+    answer_ctl_grant_rm, answer_ctl_leases, answer_ctl_lease_revoke,
+    answer_ctl_lease_refresh, answer_ctl_cordon, answer_revoke_ans,
+    answer_refresh_ans;
 /* abandon.c */
 mon_handler_fn answer_ctl_abandon;
 

@@ -74,6 +74,7 @@ boot_on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	life_check_drops(mon);
 	life_retry_saves(mon);
+	lease_on_tick(mon);
 	if (now - mon->swept_at >= SWEEP_MS) {
 		mon->swept_at = now;
 		life_sweep(mon);
@@ -167,6 +168,14 @@ boot_load(struct monitor *mon, char *err, size_t errlen)
 		    r == CL_DB ? store_error(mon->store) : cl_strerror(r));
 		return r;
 	}
+	if ((r = store_begin_turn(mon->store)) != CL_OK ||
+	    (r = lease_load(mon, err, errlen)) != CL_OK ||
+	    (r = store_commit_turn(mon->store)) != CL_OK) {
+		if (err[0] == '\0')
+			snprintf(err, errlen, "the hub's store cannot be "
+			    "written: %s", store_error(mon->store));
+		return r;
+	}
 	(void)hfiles_sweep(mon->conf.state_dir, boot_is_known, mon);
 	log_info("loaded", "agents=%zu handles=%zu", mon->agents.nagents,
 	    mon->handles.nhandles);
@@ -240,6 +249,8 @@ boot_start(struct monitor *mon, char *err, size_t errlen)
 	agents_init(&mon->agents);
 	handles_init(&mon->handles);
 	devask_init(mon);
+	revoke_init(mon);
+	refresh_init(mon);
 	LIST_INIT(&mon->clients);
 	TAILQ_INIT(&mon->jobs);
 	if ((r = setup_make_dirs(mon, err, errlen)) != CL_OK ||
@@ -360,6 +371,9 @@ boot_clear(struct monitor *mon)
 	setup_close(mon);
 	clients_clear(mon);
 	devask_clear(mon);
+	revoke_clear(mon);
+	refresh_clear(mon);
+	lease_clear(mon);
 	handles_clear(&mon->handles);
 	agents_clear(&mon->agents);
 	mon_drop_turn(mon);

@@ -76,6 +76,8 @@ clients_forget(struct monitor *mon, uint64_t id, uint64_t mask)
 			job_free(mon, j);
 	}
 	devask_forget(mon, id, mask);
+	revoke_forget(mon, id, mask);
+	refresh_forget(mon, id, mask);
 	for (h = handles_next(&mon->handles, NULL); h != NULL;
 	    h = handles_next(&mon->handles, h)) {
 		for (w = TAILQ_FIRST(&h->waiters); w != NULL; w = wnext) {

@@ -36,6 +36,7 @@ struct hub_conf {
 	char *viewer_group;
 	char *retention;
 	uint64_t log_limit;
+	unsigned int lease_ttl, lease_max_ttl, grant_ttl;	/* s */
 	int audit_syslog;
 	int log_level;		/* index of the words; see config_log_level */
 	int log_format;

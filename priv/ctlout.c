@@ -99,6 +99,20 @@ ctlout_fill_handle(struct ctl_handle *row, const struct store_handle *h)
 	row->gapped = h->gapped;
 }
 
+/* With the leases its bindings name. */
+static void
+ctlout_send_leased(struct monitor *mon, uint64_t id, struct ctl_handle *row,
+    const char *bindings)
+{
+	size_t i;
+
+	row->nleases = lease_find_ids(bindings, &row->leases);
+	ctlout_send_row(mon, id, MSG_ROW_HANDLE, &ctl_handle_table, row, -1);
+	for (i = 0; i < row->nleases; i++)
+		free(row->leases[i]);
+	free(row->leases);
+}
+
 void
 ctlout_send_handle(struct monitor *mon, uint64_t id, const struct handle *h)
 {
@@ -109,7 +123,7 @@ ctlout_send_handle(struct monitor *mon, uint64_t id, const struct handle *h)
 	if (!handle_is_closed(h))
 		row.log_bytes = hfiles_get_log_len(mon->conf.state_dir,
 		    h->row.handle_id);
-	ctlout_send_row(mon, id, MSG_ROW_HANDLE, &ctl_handle_table, &row, -1);
+	ctlout_send_leased(mon, id, &row, h->row.secrets);
 }
 
 void
@@ -121,7 +135,7 @@ ctlout_send_stored(struct monitor *mon, uint64_t id,
 
 	ctlout_fill_handle(&row, h);
 	row.agent = a != NULL ? a->row.name : NULL;
-	ctlout_send_row(mon, id, MSG_ROW_HANDLE, &ctl_handle_table, &row, -1);
+	ctlout_send_leased(mon, id, &row, h->secrets);
 }
 
 /* What `agents` lists under issues: features the device says it lacks. */
@@ -168,6 +182,7 @@ ctlout_fill_agent(struct monitor *mon, struct ctl_agent *row,
 	row->enrollment_id = a->row.enrollment_id;
 	row->workdir_root = a->row.workdir_root;
 	row->peer = s != NULL ? s->peer : NULL;
+	row->cordoned = a->admin > ADMIN_READY;
 	row->running = a->nrunning;
 	row->caps_len = a->caps_len;
 }

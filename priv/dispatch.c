@@ -84,7 +84,7 @@ dispatch_find_agent(struct monitor *mon, const char *where, struct refusal *r)
 
 static int
 dispatch_check(struct monitor *mon, struct agent *a, const struct spec *spec,
-    struct refusal *r)
+    const struct lease_plan *plan, struct refusal *r)
 {
 	struct session *s = agents_find_current(&mon->agents, a);
 	struct gate_input in;
@@ -100,8 +100,16 @@ dispatch_check(struct monitor *mon, struct agent *a, const struct spec *spec,
 	    !s->dropped ? s->protocol : 0;
 	in.hub_protocol = PROTO_MAX;
 	in.caps = &caps;
+	in.nsecrets = plan->n;
+	in.nfiles = plan->nfiles;
 	bad = gates_check(&in, r);
 	caps_clear(&caps);
+	if (!bad && a->admin > ADMIN_READY) {
+		refuse_set(r, "agent_cordoned", "%s is %s: it gets no new "
+		    "work", a->row.name, a->admin == ADMIN_DRAINING ?
+		    "being drained" : "cordoned");
+		bad = 1;
+	}
 	if (!bad && a->nrunning >= MAX_HANDLES_PER_SESSION) {
 		refuse_set(r, "agent_busy", "%s has %u workloads", a->row.name,
 		    a->nrunning);
@@ -132,7 +140,8 @@ dispatch_find_load(const struct agent *a)
  */
 static struct agent *
 dispatch_find_label(struct monitor *mon, const char *label,
-    const struct spec *spec, struct refusal *r)
+    const struct spec *spec, const struct lease_plan *plan,
+    struct refusal *r)
 {
 	struct agent *a, *best = NULL;
 	struct refusal *one;
@@ -161,7 +170,7 @@ dispatch_find_label(struct monitor *mon, const char *label,
 		if (i == a->row.labels.n ||
 		    a->row.revoked_at != UTIL_TIME_ZERO)
 			continue;
-		if (dispatch_check(mon, a, spec, one)) {
+		if (dispatch_check(mon, a, spec, plan, one)) {
 			/* "unreachable" says least: anything else wins. */
 			if (r->code == NULL || strcmp(r->code,
 			    "agent_unreachable") == 0)
@@ -217,21 +226,32 @@ dispatch_check_spec(const struct spec *s, struct refusal *r)
 
 /* --- the handle --- */
 
+static const char *
+dispatch_find_project(const struct spec *s)
+{
+	const char *project = field_find_pair(s->labels, s->nlabels,
+	    "project");
+
+	return project != NULL ? project : "";
+}
+
 static void
 dispatch_fill_row(struct store_handle *row, const struct dispatch *d,
     const struct agent *a, const char *handle_id)
 {
+	const char *project = dispatch_find_project(d->spec);
+
 	memset(row, 0, sizeof(*row));
 	row->handle_id = strdup(handle_id);
 	row->agent_id = strdup(a->row.agent_id);
 	row->name = strdup(d->name);
 	row->created_by = strdup(d->actor);
-	row->project_path = strdup("");
+	row->project_path = strdup(project);
 	row->task_id = strdup("");
 	row->image = strdup(d->spec->sandbox.image != NULL ?
 	    d->spec->sandbox.image : "");
 	row->meta = strdup("{}");
-	row->secrets = strdup("[]");
+	(void)lease_format_bindings(d->spec, &row->secrets);
 	row->outcome = strdup("");
 	row->error = strdup("");
 	row->dispatched_at = util_wall_ns();
@@ -369,6 +389,8 @@ dispatch_fail(struct monitor *mon, struct handle *h, int result,
 	    log_q(r.message));
 	dispatch_audit(mon, h, "workspace.provision_end", NULL, NULL,
 	    r.message);
+	lease_release(mon, h, result == RES_SESSION_CLOSED ||
+	    result == RES_TIMEOUT, "its workload did not start");
 	if (store_del_handle(mon->store, h->row.number) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));
 	dispatch_tell(mon, h, &r);
@@ -405,7 +427,8 @@ dispatch_send(struct monitor *mon, struct session *s, struct handle *h,
 }
 
 static void
-dispatch_run(struct monitor *mon, const struct dispatch *d, struct agent *a)
+dispatch_run(struct monitor *mon, const struct dispatch *d,
+    const struct lease_plan *plan, struct agent *a)
 {
 	struct session *s = agents_find_current(&mon->agents, a);
 	struct refusal r;
@@ -419,7 +442,9 @@ dispatch_run(struct monitor *mon, const struct dispatch *d, struct agent *a)
 	dispatch_audit(mon, h, "workspace.provision_start",
 	    d->spec->workspace.kind, d->spec->workspace.repo, NULL);
 	mon_add_after(mon, dispatch_undo, h->row.number, 0);
-	if ((rc = handle_add_waiter(h, d->ctl, d->detach ? WAIT_STARTED :
+	/* Row and lease in one turn; what to hide before the start. */
+	if ((rc = lease_record(mon, plan, h)) == CL_OK &&
+	    (rc = handle_add_waiter(h, d->ctl, d->detach ? WAIT_STARTED :
 	    WAIT_RUN)) == CL_OK)
 		rc = hello_open_handle(mon, s, h);
 	/* 05 §10: nothing leaves before the row is on disk. */
@@ -440,31 +465,71 @@ dispatch_run(struct monitor *mon, const struct dispatch *d, struct agent *a)
 	refuse_set(&r, rc == CL_TOOBIG ? "usage" : "internal",
 	    "the start could not be prepared: %s", cl_strerror(rc));
 	ctlout_send_err(mon, d->ctl, &r);
+	lease_release(mon, h, 0, "its workload was not sent");
 	(void)store_del_handle(mon->store, h->row.number);
 	dispatch_drop(mon, h);
 }
 
-void
-dispatch_start(struct monitor *mon, const struct dispatch *d)
+/*
+ * Gate 22: choose the grants and render them; then the gates once more,
+ * with what is really sent.  0: go.
+ */
+static int
+dispatch_lend(struct monitor *mon, const struct dispatch *d, struct agent *a,
+    struct lease_plan *plan, struct refusal *r)
 {
-	struct agent *a;
+	if (plan->n == 0)
+		return 0;
+	return lease_choose(mon, plan, a, r) ||
+	    lease_render(mon, plan, d->spec, r) ||
+	    dispatch_check(mon, a, d->spec, plan, r);
+}
+
+static void
+dispatch_plan(struct monitor *mon, const struct dispatch *d,
+    struct lease_plan *plan)
+{
+	struct agent *a = NULL;
 	struct refusal r;
 	int bad = 0;
 
 	r.code = NULL;
-	if (dispatch_check_spec(d->spec, &r))
-		a = NULL;
+	if (dispatch_check_spec(d->spec, &r) || lease_find_secrets(mon, plan,
+	    d->wants, d->nwants, &r))
+		bad = 1;
 	else if (strncmp(d->where, "label:", 6) == 0)
-		a = dispatch_find_label(mon, d->where + 6, d->spec, &r);
+		a = dispatch_find_label(mon, d->where + 6, d->spec, plan,
+		    &r);
 	else if ((a = dispatch_find_agent(mon, d->where, &r)) != NULL)
-		bad = dispatch_check(mon, a, d->spec, &r);
+		bad = dispatch_check(mon, a, d->spec, plan, &r);
+	if (a != NULL && !bad)
+		bad = dispatch_lend(mon, d, a, plan, &r);
 	if (a == NULL || bad) {
 		log_info("dispatch-refused", "where=%s code=%s actor=%s",
 		    log_q(d->where), r.code, log_q(d->actor));
 		ctlout_send_err(mon, d->ctl, &r);
 		return;
 	}
-	dispatch_run(mon, d, a);
+	dispatch_run(mon, d, plan, a);
+}
+
+void
+dispatch_start(struct monitor *mon, const struct dispatch *d)
+{
+	struct lease_plan *plan;
+
+	if ((plan = calloc(1, sizeof(*plan))) == NULL ||
+	    (plan->project = strdup(dispatch_find_project(d->spec))) ==
+	    NULL) {
+		free(plan);
+		ctlout_refuse(mon, d->ctl, "internal", "%s",
+		    cl_strerror(CL_NOMEM));
+		return;
+	}
+	strlcpy(plan->actor, d->actor, sizeof(plan->actor));
+	dispatch_plan(mon, d, plan);
+	lease_plan_clear(plan);
+	free(plan);
 }
 
 /* --- answers --- */

@@ -7,10 +7,12 @@
 #ifndef PRIV_DISPATCH_H
 #define PRIV_DISPATCH_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct agent;
 struct handle;
+struct lease_want;
 struct monitor;
 struct refusal;
 struct spec;
@@ -21,7 +23,9 @@ struct dispatch {
 	const char *where;	/* name, id, or label:k=v */
 	const char *name;	/* the operator's name for it; "" */
 	int detach;
-	struct spec *spec;	/* handle_id is filled in here */
+	struct spec *spec;	/* handle_id and leases are filled in here */
+	const struct lease_want *wants;	/* --secret */
+	size_t nwants;
 };
 
 /*

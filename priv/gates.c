@@ -85,12 +85,13 @@ static int
 gate_revocation(const struct gate_input *in, struct refusal *r)
 {
 	size_t i;
+	int is_revocable = in->nsecrets > 0;
 
 	for (i = 0; i < in->spec->nsecrets; i++)
 		if (spec_is_revocable(&in->spec->secrets[i]))
-			return gate_need(in, 2, "revocation_unsupported",
-			    "lending revocable secrets", r);
-	return 0;
+			is_revocable = 1;
+	return !is_revocable ? 0 : gate_need(in, 2, "revocation_unsupported",
+	    "lending revocable secrets", r);
 }
 
 static int
@@ -126,7 +127,7 @@ gate_write_back(const struct gate_input *in, struct refusal *r)
 static int
 gate_secret_files(const struct gate_input *in, struct refusal *r)
 {
-	return in->spec->nsecret_files == 0 ? 0 :
+	return in->spec->nsecret_files == 0 && in->nfiles == 0 ? 0 :
 	    gate_need(in, 6, "secret_files_unsupported", "secret files", r);
 }
 

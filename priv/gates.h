@@ -21,6 +21,8 @@ struct gate_input {
 	unsigned int protocol;		/* of its session; 0: none */
 	unsigned int hub_protocol;	/* PROTO_MAX */
 	const struct caps *caps;	/* what it said at hello */
+	/* Secrets that are to be lent, before they are in the spec. */
+	size_t nsecrets, nfiles;
 };
 
 /* 0: go.  Otherwise r is filled in. */

@@ -128,8 +128,17 @@ hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, h->row.number);
 	mon_send(c, MSG_HANDLE_INDEX, 0, &b, index_fd);
-	h->session = s->number;
-	return CL_OK;
+	if ((r = lease_send_redactions(mon, s, h)) == CL_OK) {
+		h->session = s->number;
+		return CL_OK;
+	}
+	/* Its output would be kept with the secrets in it: rather none. */
+	log_error("handle-redact", "handle=%s reason=%s",
+	    log_q(h->row.handle_id), log_q(cl_strerror(r)));
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, h->row.number);
+	mon_send(c, MSG_HANDLE_FORGET, 0, &b, -1);
+	return r;
 }
 
 /*

@@ -122,6 +122,8 @@ life_end_session(struct monitor *mon, struct session *s, int status,
 	    ctl_format_agent_status(status), log_q(reason));
 	life_release_handles(mon, s);
 	devask_end_session(mon, s->number);
+	revoke_end_session(mon, s->number);
+	refresh_end_session(mon, s->number);
 	agents_del_session(&mon->agents, s);
 	if (!was_current)
 		return;
@@ -215,6 +217,7 @@ life_end_handle(struct monitor *mon, struct handle *h)
 		h->row.finished_at = h->row.closed_at;
 	life_save_handle(mon, h);
 	mon_add_after(mon, life_undo_save, h->row.number, 0);
+	lease_release(mon, h, 0, "its workload ended");
 	log_info("handle-end", "handle=%s agent=%s state=%s exit-code=%lld "
 	    "log-bytes=%llu gapped=%d", log_q(h->row.handle_id),
 	    log_q(h->row.agent_id), ctl_format_handle_state(h->row.state),
@@ -303,4 +306,5 @@ life_sweep(struct monitor *mon)
 		if (store_del_old_handles(mon->store, a->row.agent_id,
 		    keep.per_agent, before, life_on_old_handle, mon) != CL_OK)
 			mon_set_error(mon, store_error(mon->store));
+	lease_sweep(mon, before);
 }

@@ -62,6 +62,8 @@ static mon_handler_fn *const mon_handlers[0x400] = {
 	[MSG_SIGNAL_ANS] = answer_device_ans,
 	[MSG_QUERY_ANS] = answer_device_ans,
 	[MSG_INVENTORY_ANS] = answer_device_ans,
+	[MSG_REVOKE_ANS] = answer_revoke_ans,
+	[MSG_REFRESH_ANS] = answer_refresh_ans,
 	[MSG_HANDLE_STATUS] = answer_handle_status,
 	[MSG_HANDLE_PROGRESS] = answer_handle_progress,
 	[MSG_HANDLE_LOST] = answer_handle_lost,
@@ -89,6 +91,16 @@ static mon_handler_fn *const mon_handlers[0x400] = {
 	[MSG_CTL_REVOKE] = answer_ctl_revoke,
 	[MSG_CTL_ABANDON] = answer_ctl_abandon,
 	[MSG_CTL_QUIT] = answer_ctl_quit,
+	[MSG_CTL_SECRET_PUT] = answer_ctl_secret_put,
+	[MSG_CTL_SECRETS] = answer_ctl_secrets,
+	[MSG_CTL_SECRET_RM] = answer_ctl_secret_rm,
+	[MSG_CTL_GRANT_ADD] = answer_ctl_grant_add,
+	[MSG_CTL_GRANTS] = answer_ctl_grants,
+	[MSG_CTL_GRANT_RM] = answer_ctl_grant_rm,
+	[MSG_CTL_LEASES] = answer_ctl_leases,
+	[MSG_CTL_LEASE_REVOKE] = answer_ctl_lease_revoke,
+	[MSG_CTL_LEASE_REFRESH] = answer_ctl_lease_refresh,
+	[MSG_CTL_CORDON] = answer_ctl_cordon,
 };
 
 /* What each kind of child may send. */

@@ -22,7 +22,10 @@
 #include "config.h"
 #include "devask.h"
 #include "handles.h"
+#include "lease.h"
 #include "../common/pin.h"
+#include "refresh.h"
+#include "revoke.h"
 #include "../common/secret.h"
 
 struct event_base;
@@ -59,6 +62,9 @@ struct monitor {
 	struct agents agents;
 	struct handles handles;
 	struct devasks asks;
+	struct leases leases;
+	struct revokes revokes;
+	struct refreshes refreshes;
 	struct ctl_client_list clients;
 	struct ctl_job_list jobs;
 	/* the turn */

@@ -61,7 +61,8 @@ OBJS_test_start = agent/start_job.o agent/environment.o sandbox/shim_job.o \
 
 OBJS_test_ask = net/ask.o $(COMMON)
 OBJS_test_logindex = common/logindex.o $(COMMON)
-OBJS_test_hub_log = net/hub_log.o net/hub_logcut.o common/logindex.o $(COMMON)
+OBJS_test_hub_log = net/hub_log.o net/hub_logcut.o net/hub_logredact.o \
+	common/logindex.o common/redact.o $(COMMON)
 OBJS_test_tlsio = $(NETIO) $(COMMON)
 LIBS_test_tlsio = $(LIB_EVENT) $(LIB_SSL) $(LIB_CRYPTO)
 OBJS_test_tlskey = net/tlskey.o $(NETIO) $(COMMON)

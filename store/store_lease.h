@@ -105,7 +105,8 @@ int store_supersede_grant(struct store *s, const char *id, const char *by);
 /* --- leases */
 int store_add_lease(struct store *s, const struct store_lease *l);
 int store_find_lease(struct store *s, const char *id, struct store_lease *l);
-/* agent_id NULL: of all; live_only: not closed. */
+/* live_only: not closed; of all agents (agent_id NULL) also those that are
+ * still owed to a device. */
 int store_list_leases(struct store *s, const char *agent_id, int live_only,
     store_lease_fn fn, void *arg);
 int store_list_handle_leases(struct store *s, uint64_t handle,

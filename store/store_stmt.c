@@ -243,7 +243,8 @@ static const char *const store_sql[ST_NSTMT] = {
 	[ST_LEASE_LIST] =
 	    "SELECT " LEASE_COLS " FROM lease ORDER BY issued_at, rowid",
 	[ST_LEASE_LIST_LIVE] =
-	    "SELECT " LEASE_COLS " FROM lease WHERE state = 1 "
+	    "SELECT " LEASE_COLS " FROM lease WHERE state = 1 OR id IN "
+	    "(SELECT lease_id FROM revocation WHERE state <> 2) "
 	    "ORDER BY issued_at, rowid",
 	[ST_LEASE_LIST_AGENT] =
 	    "SELECT " LEASE_COLS " FROM lease WHERE agent_id = ?1 "

@@ -108,6 +108,8 @@ mt_start(void)
 	agents_init(&mt.agents);
 	handles_init(&mt.handles);
 	devask_init(&mt);
+	revoke_init(&mt);
+	refresh_init(&mt);
 	LIST_INIT(&mt.clients);
 	TAILQ_INIT(&mt.jobs);
 	ASSERT_INT_EQ(setup_make_dirs(&mt, err, sizeof(err)), CL_OK);
@@ -358,6 +360,7 @@ mt_run(uint64_t id, const char *where, int detach)
 	buf_put_str(&b, where);
 	buf_put_str(&b, "");
 	buf_put_u8(&b, (uint8_t)detach);
+	buf_put_u16(&b, 0);
 	mt_say(1, MSG_CTL_RUN, id, &b, fd);
 	mon_end_turn(&mt);
 }

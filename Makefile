@@ -24,7 +24,8 @@ DEPS_BUILD = gcc libc6-dev make autoconf pkg-config libevent-dev libssl-dev \
 	libsqlite3-dev libjson-c-dev libseccomp-dev libcap-ng-dev libbsd-dev
 DEPS_RUN = openssl iproute2
 DEPS_TEST = clang libclang-rt-14-dev llvm binutils mandoc python3 \
-	python3-websockets procps util-linux git signify-openbsd
+	python3-websockets procps util-linux git golang-go \
+	golang-nhooyr-websocket-dev signify-openbsd
 
 # -------------------------------------------------------------------- programs
 # One list of objects and one of libraries per program.  The link line is the
@@ -154,7 +155,9 @@ LIBS_cloop-enroll = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
 
 OBJS_cloopctl = priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \
 	priv/cloopctl_logview.o priv/cloopctl_follow.o priv/cloopctl_run.o \
-	priv/cloopctl_admin.o common/ctlclient.o common/ctlmsg.o \
+	priv/cloopctl_admin.o priv/cloopctl_secret.o priv/cloopctl_lease.o \
+	common/ctlclient.o common/ctlmsg.o common/ctllease.o \
+	common/leasemsg.o \
 	common/logindex.o $(SPEC) $(COMMON)
 LIBS_cloopctl = $(LIB_BSD)
 

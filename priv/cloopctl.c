@@ -38,6 +38,12 @@ static const struct ctl_command {
 	{ "abandon", ctl_cmd_abandon, "[--reason TEXT] HANDLE" },
 	{ "inventory", ctl_cmd_inventory, "NAME [--refresh]" },
 	{ "audit", ctl_cmd_audit, "[--since T] [-f] [verify]" },
+	{ "secret", ctl_cmd_secret, "put|ls|show|rm ..." },
+	{ "grant", ctl_cmd_grant, "add|ls|rm ..." },
+	{ "lease", ctl_cmd_lease, "ls|revoke|refresh ..." },
+	{ "cordon", ctl_cmd_cordon, "[--reason TEXT] NAME" },
+	{ "uncordon", ctl_cmd_uncordon, "[--reason TEXT] NAME" },
+	{ "drain", ctl_cmd_drain, "[--reason TEXT] [--no-wait] NAME" },
 	{ "reload", ctl_cmd_reload, "" },
 	{ "completion", ctl_cmd_completion, "bash|zsh|fish" },
 };

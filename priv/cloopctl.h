@@ -42,7 +42,9 @@ typedef int ctl_command_fn(struct ctl *c, int argc, char **argv);
 
 ctl_command_fn ctl_cmd_status, ctl_cmd_agents, ctl_cmd_run, ctl_cmd_ps,
     ctl_cmd_show, ctl_cmd_wait, ctl_cmd_logs, ctl_cmd_signal, ctl_cmd_kill, ctl_cmd_abandon,
-    ctl_cmd_inventory, ctl_cmd_audit, ctl_cmd_reload, ctl_cmd_completion;
+    ctl_cmd_inventory, ctl_cmd_audit, ctl_cmd_reload, ctl_cmd_completion,
+    ctl_cmd_secret, ctl_cmd_grant, ctl_cmd_lease, ctl_cmd_cordon,
+    ctl_cmd_uncordon, ctl_cmd_drain;
 
 /* cloopctl.c */
 int ctl_usage(struct ctl *c, const char *fmt, ...)
@@ -83,7 +85,22 @@ struct ctl_table *ctl_table_new(size_t ncolumns);
 void ctl_table_add(struct ctl_table *t, const char *cell);
 void ctl_table_print(struct ctl *c, struct ctl_table *t);	/* frees */
 
+/* cloopctl_secret.c: actions of a command, ended by a NULL name. */
+struct ctl_verb {
+	const char *name;
+	ctl_command_fn *run;
+};
+int ctl_find_verb(struct ctl *c, const struct ctl_verb *verbs, int argc,
+    char **argv);
+
+/* cloopctl_lease.c: ask, print the revocations that come of it; 1 when one
+ * of them is not confirmed. */
+int ctl_ask_outcomes(struct ctl *c, uint32_t type, const struct buf *body);
+
 /* cloopctl_view.c */
+/* A list of strings. */
+void ctl_put_strs(struct jsonw *w, const char *key, char *const *v,
+    size_t n);
 /* The document of show (08 §9), and the members alone. */
 void ctl_put_handle(struct jsonw *w, const struct ctl_handle *h);
 /* What run and wait exit with for a finished workload (08 §6). */

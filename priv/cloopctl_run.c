@@ -29,11 +29,19 @@ struct run_args {
 	const char *where;
 	const char *name;
 	int detach;
+	struct run_want *wants;	/* --secret */
+	size_t nwants;
+};
+
+struct run_want {
+	char *name;
+	char *owner;
+	uint32_t mode;
 };
 
 enum { RUN_ON = 256, RUN_ENV, RUN_WORKDIR, RUN_TIMEOUT, RUN_MEMORY, RUN_CPUS,
 	RUN_PIDS, RUN_DISK, RUN_SANDBOX, RUN_IMAGE, RUN_RUNTIME, RUN_EGRESS,
-	RUN_DETACH, RUN_NAME, RUN_LABEL };
+	RUN_DETACH, RUN_NAME, RUN_LABEL, RUN_SECRET };
 
 static const struct option run_options[] = {
 	{ "on", required_argument, NULL, RUN_ON },
@@ -51,6 +59,7 @@ static const struct option run_options[] = {
 	{ "detach", no_argument, NULL, RUN_DETACH },
 	{ "name", required_argument, NULL, RUN_NAME },
 	{ "label", required_argument, NULL, RUN_LABEL },
+	{ "secret", required_argument, NULL, RUN_SECRET },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -140,6 +149,56 @@ run_add_label(struct spec *s, const char *value)
 }
 
 static int
+run_set_want(struct run_want *w, const char *key, const char *value)
+{
+	unsigned long mode;
+	char *end;
+
+	if (strcmp(key, "owner") == 0 && value[0] != '\0') {
+		free(w->owner);
+		w->owner = xstrdup(value);
+		return CL_OK;
+	}
+	if (strcmp(key, "mode") != 0)
+		return CL_FORMAT;
+	mode = strtoul(value, &end, 8);
+	/* 01 §8.4: nothing for group and others. */
+	if (end == value || *end != '\0' || mode == 0 ||
+	    (mode & ~0700UL) != 0)
+		return CL_FORMAT;
+	w->mode = (uint32_t)mode;
+	return CL_OK;
+}
+
+/* NAME[:owner=WHO,mode=0400] */
+static int
+run_add_want(struct run_args *a, const char *value)
+{
+	char *copy = xstrdup(value), *rest = copy, *name, *opt, *eq;
+	struct run_want *w;
+	int r = CL_OK;
+
+	a->wants = xreallocarray(a->wants, a->nwants + 1, sizeof(*w));
+	w = &a->wants[a->nwants++];
+	memset(w, 0, sizeof(*w));
+	name = strsep(&rest, ":");
+	w->name = xstrdup(name);
+	w->owner = xstrdup("");
+	if (name[0] == '\0' || strlen(name) > MAX_NAME_LEN)
+		r = CL_FORMAT;
+	while (r == CL_OK && (opt = strsep(&rest, ",")) != NULL) {
+		if ((eq = strchr(opt, '=')) == NULL)
+			r = CL_FORMAT;
+		else {
+			*eq = '\0';
+			r = run_set_want(w, opt, eq + 1);
+		}
+	}
+	free(copy);
+	return r;
+}
+
+static int
 run_set_egress(struct spec *s, const char *value)
 {
 	if (strcmp(value, "none") != 0)
@@ -167,6 +226,8 @@ run_set_option(struct run_args *a, int option, const char *value)
 		return run_add_env(s, value);
 	case RUN_LABEL:
 		return run_add_label(s, value);
+	case RUN_SECRET:
+		return run_add_want(a, value);
 	case RUN_WORKDIR:
 		run_set(&s->work_dir, value);
 		return CL_OK;
@@ -275,7 +336,7 @@ run_dispatch(struct ctl *c, struct run_args *a)
 {
 	struct follow f;
 	struct buf body;
-	size_t len = 0;
+	size_t len = 0, i;
 	int fd = -1, r, status;
 
 	if ((status = run_make_memfd(c, &a->spec, &fd, &len)) != EXIT_DONE)
@@ -292,6 +353,12 @@ run_dispatch(struct ctl *c, struct run_args *a)
 	buf_put_str(&body, a->where);
 	buf_put_str(&body, a->name);
 	buf_put_u8(&body, (uint8_t)a->detach);
+	buf_put_u16(&body, (uint16_t)a->nwants);
+	for (i = 0; i < a->nwants; i++) {
+		buf_put_str(&body, a->wants[i].name);
+		buf_put_str(&body, a->wants[i].owner);
+		buf_put_u32(&body, a->wants[i].mode);
+	}
 	r = ctlclient_send(c->client, MSG_CTL_RUN, &body, fd, &f.req);
 	buf_clear(&body);
 	status = r == CL_OK ? follow_run(&f) : EXIT_NOHUB;
@@ -313,6 +380,11 @@ ctl_cmd_run(struct ctl *c, int argc, char **argv)
 	spec_init(&a.spec);
 	if ((status = run_parse(c, argc, argv, &a)) == EXIT_DONE)
 		status = run_dispatch(c, &a);
+	while (a.nwants > 0) {
+		free(a.wants[--a.nwants].name);
+		free(a.wants[a.nwants].owner);
+	}
+	free(a.wants);
 	spec_clear(&a.spec);
 	return status;
 }

@@ -39,7 +39,7 @@ ctl_put_known(struct jsonw *w, const char *key, uint64_t v)
 		jsonw_put_uint(w, v);
 }
 
-static void
+void
 ctl_put_strs(struct jsonw *w, const char *key, char *const *v, size_t n)
 {
 	size_t i;
@@ -583,6 +583,7 @@ static int
 view_on_show(struct ctl *c, struct imsg *m, void *arg)
 {
 	struct ctl_handle h;
+	size_t i;
 
 	if (c->json)
 		return view_on_handle(c, m, arg);
@@ -604,6 +605,8 @@ view_on_show(struct ctl *c, struct imsg *m, void *arg)
 	    ctl_clean(h.created_by));
 	printf("started    %s\n", ctl_format_when(c, h.started_at));
 	printf("finished   %s\n", ctl_format_when(c, h.finished_at));
+	for (i = 0; i < h.nleases; i++)
+		printf("lease      %s\n", ctl_clean(h.leases[i]));
 	printf("output     %llu bytes kept%s\n",
 	    (unsigned long long)h.log_bytes,
 	    h.gapped ? ", with gaps (cloopctl --json logs shows them)" : "");

@@ -417,23 +417,31 @@ lease_format_bindings(const struct spec *spec, char **textp)
 size_t
 lease_find_ids(const char *bindings, char ***idsp)
 {
-	const struct canon *b, *v;
-	struct canon *list;
+	const struct canon *list, *b, *v;
+	struct canon *root;
 	const char *id;
+	char *doc;
 	size_t i, n = 0, len;
 
 	*idsp = NULL;
-	if (bindings == NULL || canon_parse(bindings, strlen(bindings),
-	    &list) != CL_OK)
+	/* "[]" is most of them; the reader wants an object around a list. */
+	if (bindings == NULL || bindings[0] != '[' || bindings[1] == ']' ||
+	    asprintf(&doc, "{\"b\":%s}", bindings) == -1)
 		return 0;
-	for (i = 0; canon_get_type(list) == CANON_ARRAY &&
-	    i < canon_get_count(list); i++)
+	if (canon_parse(doc, strlen(doc), &root) != CL_OK)
+		root = NULL;
+	free(doc);
+	if (root == NULL || canon_find_member(root, "b", &list) != CL_OK) {
+		canon_free(root);
+		return 0;
+	}
+	for (i = 0; i < canon_get_count(list); i++)
 		if (canon_get_element(list, i, &b) == CL_OK &&
 		    canon_find_member(b, "lease_id", &v) == CL_OK &&
 		    canon_get_string(v, &id, &len) == CL_OK &&
 		    (n == 0 || strcmp((*idsp)[n - 1], id) != 0) &&
 		    lease_add_str(idsp, &n, strdup(id)) != CL_OK)
 			break;
-	canon_free(list);
+	canon_free(root);
 	return n;
 }

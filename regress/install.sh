@@ -2,7 +2,8 @@
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
 # 08 section 1: make install honours DESTDIR and prefix, and running it
-# again changes nothing.
+# again changes nothing.  00 section 3.4: the units carry the sandboxing that
+# matches the programs.
 tid="make install"
 trees=one
 
@@ -16,14 +17,41 @@ listing()
 tree=${BUILD#"$SRC"/}
 run "into an empty DESTDIR" \
     make -C "$SRC" -s B="$tree" install DESTDIR="$TMP/d"
-for file in usr/bin/cloopctl usr/sbin/cloopd usr/sbin/cloop-agentd \
-    usr/libexec/cloop/cloopd-net usr/lib/sysusers.d/cloop.conf \
-    usr/lib/tmpfiles.d/cloop.conf usr/lib/systemd/system/cloopd.service \
-    etc/cloop/cloopd.conf; do
-	name=$(basename "$file")
-	[ -e "$BUILD/$name" ] || [ -e "etc/$name" ] || continue
-	[ -s "$TMP/d/$file" ] || fail "$file is missing"
+[ "$failures" -eq 0 ] || exit 1
+cd "$SRC" || exit 1
+# wanted MODE FILE...: they are there, with that mode and something in them.
+wanted()
+{
+	mode=$1
+	shift
+	for file in "$@"; do
+		[ -s "$TMP/d/$file" ] || { fail "$file is missing"; continue; }
+		have=$(stat -c %a "$TMP/d/$file")
+		[ "$have" = "$mode" ] || fail "$file has mode $have, not $mode"
+	done
+}
+programs()
+{
+	sed -e ':a' -e '/\\$/N' -e 's/\\\n//' -e ta Makefile |
+	    sed -n "s/^$1_PROGS = //p" | xargs
+}
+wanted 755 $(programs BIN | sed 's,[^ ]*,usr/bin/&,g') \
+    $(programs SBIN | sed 's,[^ ]*,usr/sbin/&,g') \
+    $(programs LIBEXEC | sed 's,[^ ]*,usr/libexec/cloop/&,g')
+for page in man/*.[1-9]; do
+	wanted 644 "usr/share/man/man${page##*.}/${page#man/}"
 done
+for unit in etc/*.service; do
+	wanted 644 "usr/lib/systemd/system/${unit#etc/}"
+done
+wanted 644 usr/lib/sysusers.d/cloop.conf usr/lib/tmpfiles.d/cloop.conf \
+    etc/cloop/cloopd.conf etc/cloop/cloop-agentd.conf \
+    usr/share/bash-completion/completions/cloopctl \
+    usr/share/zsh/vendor-completions/_cloopctl \
+    usr/share/fish/vendor_completions.d/cloopctl.fish
+[ "$failures" -eq 0 ] && pass "$(find "$TMP/d" -type f | wc -l) files, as wanted"
+bash -n "$TMP/d/usr/share/bash-completion/completions/cloopctl" &&
+    pass "the completion is a script" || fail "the completion is no script"
 [ "$(stat -c %a "$TMP/d/etc/cloop/keys")" = 700 ] ||
     fail "the key directory is open"
 listing "$TMP/d" >"$TMP/first"
@@ -39,3 +67,48 @@ listing "$TMP/d" | cmp -s - "$TMP/first" &&
     fail "the second time changed something"
 [ -z "$(find "$TMP/d" -perm /022 ! -type l)" ] ||
     fail "something is writable by others"
+
+run "with another prefix" make -C "$SRC" -s B="$tree" install \
+    DESTDIR="$TMP/p" sbindir=/opt/cloop/sbin bindir=/opt/cloop/bin
+[ -x "$TMP/p/opt/cloop/sbin/cloopd" ] && grep -q \
+    '^ExecStart=/opt/cloop/sbin/cloopd ' \
+    "$TMP/p/usr/lib/systemd/system/cloopd.service" &&
+    pass "units name the installed paths" ||
+    fail "units name other paths than were installed"
+
+# capabilities WHO: of the table in self_caps.c.
+capabilities()
+{
+	sed -n "s/^.{ W_$1, \(CAP_[A-Z_]*\),.*/\1/p" sandbox/self_caps.c |
+	    sort -u
+}
+for pair in cloopd:HUB cloop-agentd:DEVICE; do
+	unit=$TMP/d/usr/lib/systemd/system/${pair%:*}.service
+	capabilities "${pair#*:}" >"$TMP/want"
+	sed -n 's/^CapabilityBoundingSet=//p' "$unit" | tr ' ' '\n' | sort \
+	    >"$TMP/have"
+	cmp -s "$TMP/want" "$TMP/have" && [ -s "$TMP/want" ] &&
+	    pass "${pair%:*}.service: the capabilities of self_caps.c" ||
+	    { fail "${pair%:*}.service: other capabilities than self_caps.c"
+	    note "$(diff "$TMP/want" "$TMP/have")"; }
+done
+
+command -v systemd-analyze >/dev/null || skip "systemd-analyze is not here"
+# Higher exposure than that needs a reason in the commit that allows it.
+for pair in cloopd:27 cloop-agentd:62; do
+	name=${pair%:*}.service
+	# Programs are looked up: those in DESTDIR, not on this machine.
+	sed "s,=/usr/sbin/,=$TMP/d/usr/sbin/," \
+	    "$TMP/d/usr/lib/systemd/system/$name" >"$TMP/$name"
+	SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no \
+	    "$TMP/$name" >"$TMP/verify" 2>&1
+	grep -v '/bin/kill is not executable' "$TMP/verify" |
+	    grep "$name" >"$TMP/wrong"
+	[ ! -s "$TMP/wrong" ] && pass "$name passes systemd-analyze verify" ||
+	    { fail "$name: systemd-analyze verify"; note "$(cat "$TMP/wrong")"; }
+	level=$(systemd-analyze security --offline=true "$TMP/$name" \
+	    2>/dev/null | sed -n 's/.*exposure level for [^:]*: \([0-9.]*\).*/\1/p')
+	[ -n "$level" ] && [ "$(echo "$level" | tr -d .)" -le "${pair#*:}" ] &&
+	    pass "$name: exposure $level" ||
+	    fail "$name: exposure ${level:-unknown}, more than ${pair#*:}/10"
+done

@@ -83,7 +83,8 @@ TRANSPORT = net/tlsio.o net/tlsio_ctx.o net/http1.o net/http1_format.o \
 	net/ws.o common/pin.o
 HUBNET = net/ask.o net/hub_conf.o net/hub_source.o net/hub_listen.o \
 	net/hub_route.o net/hub_session.o net/hub_act.o net/hub_io.o \
-	net/hub_frames.o net/hub_request.o net/hub_lease.o net/hub_log.o \
+	net/hub_frames.o net/hub_request.o net/hub_result.o net/hub_ship.o \
+	net/hub_take.o common/workmsg.o net/hub_lease.o net/hub_log.o \
 	net/hub_logcut.o net/hub_logredact.o net/hub_chan.o net/tlskey.o \
 	common/logindex.o common/leasemsg.o common/redact.o \
 	$(TRANSPORT) $(FRAME)
@@ -104,7 +105,8 @@ OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
 	agent/workload_lease.o agent/revoke.o agent/refresh.o agent/vault.o \
 	agent/secretfiles.o agent/secretfiles_wipe.o common/devlease.o \
 	common/redact.o \
-	agent/start_job.o agent/caps_detect.o agent/caps_host.o \
+	agent/start_job.o agent/wjob.o agent/incoming.o agent/work.o \
+	agent/work_steps.o agent/work_save.o common/devjob.o agent/caps_detect.o agent/caps_host.o \
 	agent/caps_kvm.o agent/caps_usb.o common/flatjson.o \
 	common/bundle.o common/pin.o common/spool.o common/field.o \
 	common/field_json.o common/jsonw.o common/spec.o \
@@ -141,9 +143,9 @@ LIBS_cloop-git = $(LIB_CRYPTO) $(LIB_BSD)
 
 OBJS_cloop-keygen = store/cloop_keygen.o store/keygen_make.o \
 	store/keygen_tls.o store/keygen_show.o store/keygen_probe.o \
-	store/keygen_sign.o store/keygen_pass.o store/keyfile.o \
-	common/signify.o common/pin.o $(COMMON)
-LIBS_cloop-keygen = $(LIB_CRYPTO) $(LIB_BSD)
+	store/keygen_sign.o store/keygen_pass.o store/keygen_rotate.o \
+	common/signify.o common/pin.o $(STORE) $(COMMON)
+LIBS_cloop-keygen = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
 
 OBJS_cloop-enroll = store/cloop_enroll.o store/enroll_mint.o \
 	store/enroll_list.o store/enroll_join.o store/enroll_out.o \

@@ -60,6 +60,7 @@ keygen_usage(const char *why, const char *what)
 	    "       cloop-keygen -Y sign -f key file ...\n"
 	    "       cloop-keygen -Y verify -f pub [-s sig] file ...\n"
 	    "       cloop-keygen -p -f file\n"
+	    "       cloop-keygen -r kek\n"
 	    "Each form takes -o KeyDirectory=dir and -o "
 	    "StateDirectory=dir.\n", stderr);
 	return KEYGEN_USAGE;
@@ -86,8 +87,8 @@ keygen_format_path(const struct keygen *kg, const char *name, char *dst,
 }
 
 struct keygen_args {
-	int mode;		/* A t l Y p, or 0 */
-	const char *type;	/* of -t */
+	int mode;		/* A t l Y p r, or 0 */
+	const char *type;	/* of -t, -r */
 	const char *verb;	/* of -Y */
 };
 
@@ -151,6 +152,12 @@ keygen_run_mode(const struct keygen *kg, const struct keygen_args *a,
 			return keygen_usage("-p needs -f and nothing else",
 			    NULL);
 		return keygen_change_pass(kg);
+	case 'r':
+		if (strcmp(a->type, "kek") != 0 || argc != 0 ||
+		    kg->file != NULL)
+			return keygen_usage("-r rotates kek, the one of "
+			    "KeyDirectory", NULL);
+		return keygen_rotate(kg);
 	default:
 		return keygen_usage(NULL, NULL);
 	}
@@ -202,16 +209,16 @@ keygen_parse_args(int argc, char **argv, struct keygen *kg,
 {
 	int c, r;
 
-	while ((c = getopt(argc, argv, "At:lY:pf:s:n:d:Ro:")) != -1) {
-		if (strchr("AtlYp", c) == NULL) {
+	while ((c = getopt(argc, argv, "At:lY:pr:f:s:n:d:Ro:")) != -1) {
+		if (strchr("AtlYpr", c) == NULL) {
 			if ((r = keygen_set_option(kg, c, optarg)) != 0)
 				return r;
 			continue;
 		}
 		if (a->mode != 0)
-			return keygen_usage("one of -A -t -l -Y -p", NULL);
+			return keygen_usage("one of -A -t -l -Y -p -r", NULL);
 		a->mode = c;
-		if (c == 't')
+		if (c == 't' || c == 'r')
 			a->type = optarg;
 		if (c == 'Y')
 			a->verb = optarg;

@@ -87,4 +87,7 @@ int keygen_verify(const struct keygen *kg, int nfiles, char **files);
 int keygen_load_key(const char *path, EVP_PKEY **keyp, int *encryptedp);
 int keygen_change_pass(const struct keygen *kg);		/* -p */
 
+/* keygen_rotate.c */
+int keygen_rotate(const struct keygen *kg);			/* -r kek */
+
 #endif

@@ -61,8 +61,9 @@ OBJS_test_start = agent/start_job.o agent/environment.o sandbox/shim_job.o \
 
 OBJS_test_ask = net/ask.o $(COMMON)
 OBJS_test_logindex = common/logindex.o $(COMMON)
-OBJS_test_hub_log = net/hub_log.o net/hub_logcut.o net/hub_logredact.o \
+OBJS_test_hub_log = net/hub_take.o $(SPEC) net/hub_log.o net/hub_logcut.o net/hub_logredact.o \
 	common/logindex.o common/redact.o $(COMMON)
+LIBS_test_hub_log = $(LIB_CRYPTO)
 OBJS_test_tlsio = $(NETIO) $(COMMON)
 LIBS_test_tlsio = $(LIB_EVENT) $(LIB_SSL) $(LIB_CRYPTO)
 OBJS_test_tlskey = net/tlskey.o $(NETIO) $(COMMON)
@@ -125,3 +126,20 @@ OBJS_test_caps_detect = agent/caps_detect.o agent/caps_host.o \
 
 OBJS_test_redact = common/redact.o $(COMMON)
 OBJS_fuzz_redact = common/redact.o $(COMMON)
+
+# Leases on the device.
+LEASE = agent/vault.o agent/secretfiles.o agent/secretfiles_wipe.o
+OBJS_test_secretfiles = $(LEASE) $(SPEC) $(COMMON)
+OBJS_test_vault = $(LEASE) $(SPEC) $(COMMON)
+OBJS_fuzz_vault = $(LEASE) $(SPEC) $(COMMON)
+OBJS_test_revoke = agent/revoke.o agent/refresh.o common/devlease.o \
+	common/spool.o $(LEASE) $(SPEC) $(COMMON)
+LIBS_test_revoke = $(LIB_EVENT)
+OBJS_test_hub_logredact = $(OBJS_test_hub_log)
+LIBS_test_hub_logredact = $(LIB_CRYPTO)
+OBJS_test_secret = $(STORE) $(COMMON)
+LIBS_test_secret = $(LIB_SQLITE) $(LIB_CRYPTO)
+OBJS_test_grant = priv/grant.o priv/secretkind.o $(SPEC) $(STORE) $(COMMON)
+LIBS_test_grant = $(LIB_SQLITE) $(LIB_CRYPTO)
+OBJS_test_lease = $(MONITOR)
+LIBS_test_lease = $(LIBS_cloopd)

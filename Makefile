@@ -7,10 +7,12 @@
 #	make		build the programs into build/
 #	make demo	the whole thing once, live, on this machine
 #	make check	both builds, all tests, one closing line
+#	make check-slow	what takes an hour: 2 000 cuts
 #	make install	DESTDIR= and prefix= are honoured
 #
-# There are three trees of objects: build/ (gcc, optimised, hardened),
-# build/asan/ (clang, ASan + UBSan) and build/libfuzzer/ (make fuzz).
+# There are four trees of objects: build/ (gcc, optimised, hardened),
+# build/asan/ (clang, ASan + UBSan), build/libfuzzer/ (make fuzz) and
+# build/hooks/ (crash points, for the torture tests).
 # B=DIR puts them elsewhere; V=1 shows the commands.
 
 B = build
@@ -23,8 +25,8 @@ B = build
 DEPS_BUILD = gcc libc6-dev make autoconf pkg-config libevent-dev libssl-dev \
 	libsqlite3-dev libjson-c-dev libseccomp-dev libcap-ng-dev libbsd-dev
 DEPS_RUN = openssl iproute2
-DEPS_TEST = clang libclang-rt-14-dev llvm binutils mandoc python3 \
-	python3-websockets procps util-linux git golang-go \
+DEPS_TEST = nftables clang libclang-rt-14-dev llvm binutils mandoc \
+	python3 python3-websockets procps util-linux git golang-go \
 	golang-nhooyr-websocket-dev signify-openbsd
 
 # -------------------------------------------------------------------- programs
@@ -208,6 +210,12 @@ CC_asan = $(CLANG)
 CFLAGS_asan = $(SANITIZE) -DCLOOP_SANITIZE
 LDFLAGS_asan = $(SANITIZE)
 
+# Crash points and injected faults, for regress/torture only.
+CC_hooks = $(CC)
+CFLAGS_hooks = $(OPT_CFLAGS) -DCLOOP_TEST_HOOKS
+LDFLAGS_hooks =
+EXTRA_hooks = regress/hooks/crash.o
+
 CC_fuzz = $(CLANG)
 CFLAGS_fuzz = $(SANITIZE) -DCLOOP_SANITIZE -fsanitize=fuzzer-no-link
 LDFLAGS_fuzz = $(SANITIZE)
@@ -276,11 +284,20 @@ endef
 $(eval $(call TREE,$(B),gcc))
 $(eval $(call TREE,$(B)/asan,asan))
 $(eval $(call TREE,$(B)/libfuzzer,fuzz))
+$(eval $(call TREE,$(B)/hooks,hooks))
 $(eval $(call TREE_LINKS,$(B),gcc))
 $(eval $(call TREE_LINKS,$(B)/asan,asan))
+# The unit tests need no crash points: only the programs.
+$(foreach p,$(HAVE_PROGS),$(eval $(call LINK,$(B)/hooks/$(p),$(B)/hooks,hooks,\
+    $(OBJS_$(p)) $(EXTRA_hooks),$(LIBS_$(p)))))
 $(foreach f,$(FUZZERS),$(eval \
     $(call LINK,$(B)/libfuzzer/$(f),$(B)/libfuzzer,fuzz,regress/fuzz/$(f).o \
     $(or $(OBJS_$(f)),$(COMMON)),-fsanitize=fuzzer $(LIBS_$(f)) $(LIBS_TEST))))
+
+$(B)/hooks/faultio.so: regress/hooks/faultio.c $(B)/hooks/obj/flags
+	$(say) 'LD' '$@'
+	$(Q)$(CC) $(BASE_CFLAGS) -g -O1 -fPIC -shared -o $@ $< -ldl
+$(B)/hooks/all: $(B)/hooks/faultio.so
 
 # --------------------------------------------------------------------- targets
 
@@ -321,7 +338,7 @@ check:
 	@$(MAKE) --no-print-directory users
 	@$(RUN) -b $(B) -b $(B)/asan
 
-check-build: $(B)/all $(B)/tests $(B)/asan/all $(B)/asan/tests
+check-build: $(B)/all $(B)/tests $(B)/asan/all $(B)/asan/tests $(B)/hooks/all
 
 # With LTESTS only those tests are built.
 PICKED_TESTS = $(if $(LTESTS),$(foreach t,$(LTESTS),\
@@ -330,6 +347,10 @@ PICKED_TESTS = $(if $(LTESTS),$(foreach t,$(LTESTS),\
 
 unit: $(addprefix $(B)/,$(PICKED_TESTS)) $(addprefix $(B)/asan/,$(PICKED_TESTS))
 	@$(RUN) -b $(B) -b $(B)/asan unit fuzz
+
+# The slow tier: 2 000 cuts (regress/torture).
+check-slow: check-build users
+	@CLOOP_CUTS=2000 $(RUN) -b $(B) -o torture regress
 
 regress: check-build
 	@$(RUN) -b $(B) -b $(B)/asan regress
@@ -420,7 +441,7 @@ install-dirs:
 	@[ ! -d /run/systemd/system ] || systemctl daemon-reload
 
 clean:
-	@for d in obj unit replay asan libfuzzer; do rm -rf $(B)/$$d; done
+	@for d in obj unit replay asan libfuzzer hooks; do rm -rf $(B)/$$d; done
 	@cd $(B) 2>/dev/null && rm -f $(PROGS) || true
 
 distclean: clean
@@ -428,5 +449,5 @@ distclean: clean
 	@rm -f configure config.log config.status
 
 FORCE:
-.PHONY: all asan help deps deps-build check check-build unit regress peer \
+.PHONY: all asan help deps deps-build check check-slow check-build unit regress peer \
 	fuzz bench demo users install install-dirs clean distclean FORCE

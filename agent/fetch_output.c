@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/log.h"
 #include "../common/util.h"
@@ -137,6 +138,7 @@ fo_on_ack(struct fw *w, uint64_t offset)
 	}
 	if (o->marks[0].raw <= first.raw)
 		return;
+	CRASH_POINT("ack.fetch");
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, w->slot);
 	buf_put_u64(&b, o->marks[0].raw);
@@ -256,6 +258,7 @@ fo_send_piece(struct fw *w)
 	o->raw += n;
 	if ((r = fo_put_text(w, fs->text, len)) != 0)
 		return r;
+	CRASH_POINT("spool.chunk");
 	o->queued_raw = fo_get_mark(o).raw;
 	fo_add_mark(o, FO_MARK_LEN);
 	return CL_OK;
@@ -390,7 +393,9 @@ fo_on_written(struct fs *fs)
 			o->wait_raw = o->queued_raw;
 		} else if (o->wait_pos == 0 && o->queued_pos != 0)
 			fo_report_sent(w, o->queued_raw);
-		if (w->status_pos != 0 && written >= w->status_pos)
-			fo_report_done(w);
+		if (w->status_pos == 0 || written < w->status_pos)
+			continue;
+		CRASH_POINT("status.sent");
+		fo_report_done(w);
 	}
 }

@@ -17,6 +17,7 @@
 
 #include <bsd/string.h>
 
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/limits.h"
 #include "../common/log.h"
@@ -89,6 +90,7 @@ workload_shim_on_started(struct workload *w, struct imsg *m)
 	if (buf_end(&m->body) != 0 || pid <= 0 || pid > INT32_MAX ||
 	    (w->state != WL_LAUNCHING && w->state != WL_ADOPTING))
 		return CL_FORMAT;
+	CRASH_POINT("start.started");
 	w->pid = pid;
 	w->pid_ticks = procid_load_ticks((pid_t)pid);
 	w->started_at = started_at;
@@ -147,10 +149,12 @@ workload_shim_on_exited(struct workload *w, struct imsg *m)
 	if (shim_exit_get(&m->body, &end) != 0 || buf_end(&m->body) != 0 ||
 	    w->state != WL_RUNNING)
 		return CL_FORMAT;
+	CRASH_POINT("end.told");
 	/* The record is on disk: the shim has nothing left to do. */
 	(void)chan_send(&w->chan, MSG_SHIM_RELEASE, 0, NULL, -1);
 	chan_close(&w->chan);
 	workload_end(w, &end);
+	CRASH_POINT("end.passed");
 	return CL_OK;
 }
 
@@ -321,11 +325,15 @@ workload_shim_launch(struct workload *w, const struct workload_start *st)
 	int r;
 
 	if ((r = workload_shim_make_files(w)) != 0 ||
-	    (r = workload_lease_place(w, st->spec)) != 0 ||
-	    (r = workload_shim_spawn(w)) != 0)
+	    (r = workload_lease_place(w, st->spec)) != 0)
 		return r;
+	CRASH_POINT("start.files");
+	if ((r = workload_shim_spawn(w)) != 0)
+		return r;
+	CRASH_POINT("start.record");
 	if ((r = workload_shim_send_all(w, st)) != 0)
 		return r;
+	CRASH_POINT("start.go");
 	workload_set_timer(w, SHIM_START_TIMEOUT_MS);
 	return CL_OK;
 }

@@ -24,6 +24,7 @@
 
 #include <event2/event.h>
 
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/log.h"
 #include "../common/util.h"
@@ -273,6 +274,7 @@ workload_send_exit(struct workload *w)
 void
 workload_announce(struct workload *w)
 {
+	struct spool_mark acked;
 	struct buf b;
 	int fd;
 
@@ -290,8 +292,9 @@ workload_announce(struct workload *w)
 	buf_put_str(&b, w->handle_id);
 	buf_put_i64(&b, w->pid);
 	buf_put_i64(&b, w->started_at);
-	buf_put_u64(&b, spool_load_u64(&w->spool.head->acked_raw));
-	buf_put_u64(&b, spool_load_u64(&w->spool.head->acked_norm));
+	spool_get_acked(&w->spool, &acked);
+	buf_put_u64(&b, acked.raw);
+	buf_put_u64(&b, acked.norm);
 	fetchctl_send(w->ws->a->fetch, MSG_DEV_HANDLE, 0, 0, &b, fd);
 	buf_reset(&b);
 	buf_put_u64(&b, w->slot);
@@ -413,6 +416,7 @@ workloads_on_sent(struct workloads *ws, uint64_t slot, uint64_t raw)
 	if (raw > spool_load_u64(&w->spool.head->total))
 		return CL_FORMAT;
 	spool_save_u64(&w->spool.head->sent, raw);
+	CRASH_POINT("spool.sent");
 	return CL_OK;
 }
 
@@ -428,8 +432,7 @@ workloads_on_acked(struct workloads *ws, uint64_t slot, uint64_t raw,
 		return CL_FORMAT;
 	if (raw < spool_load_u64(&w->spool.head->acked_raw))
 		return CL_OK;
-	spool_save_u64(&w->spool.head->acked_norm, norm);
-	spool_save_u64(&w->spool.head->acked_raw, raw);
+	spool_set_acked(&w->spool, raw, norm);
 	return CL_OK;
 }
 
@@ -442,7 +445,9 @@ workloads_on_done(struct workloads *ws, uint64_t slot)
 		return CL_OK;
 	if (w->state != WL_ENDED)
 		return CL_FORMAT;
+	CRASH_POINT("end.delivered");
 	workload_forget(w, "delivered");
+	CRASH_POINT("end.forgotten");
 	return CL_OK;
 }
 

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "crash.h"
 #include "err.h"
 
 /*
@@ -37,6 +38,28 @@ void
 spool_save_u64(uint64_t *field, uint64_t v)
 {
 	__atomic_store_n(field, v, __ATOMIC_SEQ_CST);
+}
+
+void
+spool_set_acked(struct spool *s, uint64_t raw, uint64_t norm)
+{
+	uint64_t next = 1 - (spool_load_u64(&s->head->mark_at) & 1);
+
+	spool_save_u64(&s->head->marks[next].raw, raw);
+	spool_save_u64(&s->head->marks[next].norm, norm);
+	CRASH_POINT("ack.half");
+	spool_save_u64(&s->head->mark_at, next);
+	CRASH_POINT("ack.marked");
+	spool_save_u64(&s->head->acked_raw, raw);
+}
+
+void
+spool_get_acked(const struct spool *s, struct spool_mark *m)
+{
+	uint64_t at = spool_load_u64(&s->head->mark_at) & 1;
+
+	m->raw = spool_load_u64(&s->head->marks[at].raw);
+	m->norm = spool_load_u64(&s->head->marks[at].norm);
 }
 
 static int
@@ -191,6 +214,7 @@ spool_put(struct spool *s, const void *data, size_t len)
 			break;
 		done += (size_t)n;
 	}
+	CRASH_POINT("spool.written");
 	if (done == len) {
 		spool_save_u64(&s->head->total, total + len);
 		spool_trim(s);

@@ -8,8 +8,8 @@
  * three map; raw byte r of the output is at file offset SPOOL_DATA + r.
  * Bytes below `base` are punched out of the file.
  *
- * Who writes which field: shim base, total, ended; monitor sent, acked_*,
- * link_up.  Fields are 64-bit and read and written with __atomic builtins.
+ * Who writes which field: shim base, total, ended; monitor sent, acked_raw,
+ * marks, link_up.  Fields are 64-bit and read and written with __atomic builtins.
  * The shim raises `base` before it punches: a reader that copies bytes and
  * then finds base <= its start has copied real bytes.
  *
@@ -34,12 +34,16 @@ struct spool_head {
 	uint64_t base;
 	uint64_t total;
 	uint64_t sent;
-	uint64_t acked_raw;
-	uint64_t acked_norm;	/* normalised bytes at acked_raw */
+	uint64_t acked_raw;	/* what the shim may drop */
+	uint64_t mark_at;	/* which of the marks counts: 0 or 1 */
 	uint64_t link_up;
 	uint64_t ended;		/* no more output will come */
 	uint64_t retain;	/* RetainUnacked, bytes */
 	uint64_t limit;		/* SpoolLimit, bytes */
+	struct spool_mark {	/* of what was acknowledged; see below */
+		uint64_t raw;
+		uint64_t norm;	/* normalised bytes at raw */
+	} marks[2];
 };
 
 struct spool {
@@ -65,6 +69,14 @@ int spool_get(struct spool *s, uint64_t *offp, void *dst, size_t len,
     size_t *np);
 /* Raise base as the window rule says and punch. */
 void spool_trim(struct spool *s);
+
+/*
+ * The acknowledged position, in both countings.  A monitor that dies in the
+ * middle of saving it leaves the old pair or the new one, never a mixture:
+ * a reader of a mixture would send bytes under the offsets of others.
+ */
+void spool_set_acked(struct spool *s, uint64_t raw, uint64_t norm);
+void spool_get_acked(const struct spool *s, struct spool_mark *m);
 
 uint64_t spool_load_u64(const uint64_t *field);	/* atomic */
 void spool_save_u64(uint64_t *field, uint64_t v);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/limits.h"
 #include "../common/log.h"
@@ -76,6 +77,7 @@ hs_put_ack(struct hs *s, struct hlog *h)
 	struct frame_log_ack ack = { (int64_t)h->stored };
 
 	h->acked = h->stored;
+	CRASH_POINT("ack.hub");
 	return hs_put_frame(s, FRAME_LOG_ACK, s->negotiated, NULL, h->id,
 	    &ack);
 }
@@ -332,6 +334,7 @@ hf_put_status(struct hs *s, const struct frame_status *st, int state,
 	char error[MAX_ERROR_TEXT_LEN + 1];
 	struct buf b;
 
+	CRASH_POINT("status.net");
 	hlog_redact_text(h, st->error != NULL ? st->error : "", error,
 	    sizeof(error));
 	/* The cut may have parted a character. */

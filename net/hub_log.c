@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/limits.h"
 #include "../common/msgcat.h"
@@ -254,6 +255,7 @@ hlog_flush_record(struct hlog *h)
 	if (h->rec.wire_len != 0) {
 		if ((r = hlog_put_record(h, &h->rec)) != CL_OK)
 			return r;
+		CRASH_POINT("log.indexed");
 		h->rec.wire_len = 0;
 	}
 	if (hlog_cut_is_due(h) && hlog_cut_punch(h) == CL_SYSTEM)
@@ -315,6 +317,7 @@ hlog_store(struct hlog *h, const struct hlog_chunk *c, uint64_t wire_len,
 	if (kind == LOGINDEX_DATA && (r = hlog_write(h->log_fd, c->text,
 	    c->len, h->log_len)) != CL_OK)
 		return r;
+	CRASH_POINT("log.written");
 	if (h->rec.wire_len == 0) {
 		memset(&h->rec, 0, sizeof(h->rec));
 		h->rec.wire_off = h->stored;

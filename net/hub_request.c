@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/idgen.h"
 #include "../common/limits.h"
@@ -199,6 +200,7 @@ hs_on_started(struct hs *s, struct hs_request *q, const struct frame_env *env,
 	struct hs_result res = { RES_OK, "", "", f->pid, f->started_at, NULL };
 	struct hlog *h = hlog_find(&s->hub->logs, q->handle);
 
+	CRASH_POINT("started.net");
 	if (f->error != NULL && f->error[0] != '\0') {
 		res.result = RES_NOT_STARTED;
 		res.text = f->error;
@@ -333,6 +335,7 @@ hs_start_request(struct hs *s, const struct imsg *m, uint64_t handle,
 		    "the connection was lost");
 		return;
 	}
+	CRASH_POINT("start.net");
 	q->type = m->type;
 	q->ask_id = m->id;
 	q->handle = handle;

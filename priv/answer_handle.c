@@ -12,6 +12,7 @@
 #include "answers.h"
 #include "../common/ctlmsg.h"
 #include "dispatch.h"
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "life.h"
 #include "../common/limits.h"
@@ -160,7 +161,9 @@ answer_use_status(struct monitor *mon, struct handle *h,
 	if (st->final_offset > 0 &&
 	    (uint64_t)st->final_offset > h->row.received)
 		h->row.gapped = 1;
+	CRASH_POINT("status.applied");
 	life_end_handle(mon, h);
+	CRASH_POINT("status.recorded");
 }
 
 int

@@ -19,6 +19,7 @@
 
 #include "../common/caps.h"
 #include "ctlout.h"
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "gates.h"
 #include "hello.h"
@@ -439,6 +440,7 @@ dispatch_run(struct monitor *mon, const struct dispatch *d,
 		ctlout_send_err(mon, d->ctl, &r);
 		return;
 	}
+	CRASH_POINT("dispatch.row");
 	dispatch_audit(mon, h, "workspace.provision_start",
 	    d->spec->workspace.kind, d->spec->workspace.repo, NULL);
 	mon_add_after(mon, dispatch_undo, h->row.number, 0);
@@ -456,6 +458,7 @@ dispatch_run(struct monitor *mon, const struct dispatch *d,
 	if (rc == CL_OK)
 		rc = dispatch_send(mon, s, h, d->spec);
 	mon->durable = 0;
+	CRASH_POINT("dispatch.queued");
 	if (rc == CL_OK) {
 		log_info("dispatch", "handle=%s agent=%s name=%s actor=%s",
 		    log_q(h->row.handle_id), log_q(a->row.agent_id),
@@ -555,6 +558,7 @@ dispatch_finish(struct monitor *mon, struct handle *h, int64_t pid,
 {
 	struct waiter *w;
 
+	CRASH_POINT("dispatch.answer");
 	if (!handle_is_closed(h)) {
 		h->row.state = HS_RUNNING;
 		h->row.pid = pid;

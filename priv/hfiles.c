@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/limits.h"
 #include "../common/logindex.h"
@@ -79,6 +80,7 @@ hfiles_make(const char *state_dir, const char *handle_id)
 		(void)hfiles_del(state_dir, handle_id);
 		errno = saved;
 	}
+	CRASH_POINT("dispatch.files");
 	return r;
 }
 

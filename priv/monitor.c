@@ -18,6 +18,7 @@
 
 #include "answers.h"
 #include "boot.h"
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "life.h"
 #include "../common/limits.h"
@@ -273,7 +274,11 @@ mon_run_after(struct monitor *mon, int ok)
 static int
 mon_commit(struct monitor *mon)
 {
-	int r = store_commit_turn(mon->store);
+	int r;
+
+	CRASH_POINT("commit.before");
+	r = store_commit_turn(mon->store);
+	CRASH_POINT("commit.after");
 
 	if (r == CL_OK)
 		return 1;
@@ -294,6 +299,7 @@ mon_end_turn(struct monitor *mon)
 		ok = mon_commit(mon);
 		mon_begin_turn(mon);
 		mon_release(mon, ok);
+		CRASH_POINT("commit.released");
 		mon_run_after(mon, ok);
 	} while (mon->out_head != NULL || mon->after_head != NULL);
 	for (i = 0; i < mon->nchildren; i++)

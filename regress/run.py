@@ -22,6 +22,8 @@ from collections import Counter
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
 LIMITS = {"unit": 120, "fuzz": 300, "regress": 600, "peer": 1800}
+if "CLOOP_CUTS" in os.environ:          # the slow tier
+    LIMITS["regress"] = 7200
 POINT = re.compile(r"(not )?ok \d+(?: - (.*?))?(?: # SKIP (.*))?$")
 COLOUR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/limits.h"
 #include "../common/log.h"
@@ -61,6 +62,7 @@ shim_end(struct shim *s)
 	shim_pump_end(&s->pump);
 	s->end.total_raw = spool_load_u64(&s->pump.spool.head->total);
 	shim_save(s, util_now_ms());
+	CRASH_POINT("end.saved");
 	cgroup_close(&s->cgroup);
 	if (shim_msg_send_exited(s) != CL_OK)
 		shim_msg_close(s);

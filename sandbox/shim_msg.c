@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/limits.h"
 #include "../common/log.h"
@@ -121,6 +122,7 @@ shim_msg_on_go(struct shim *s, struct imsg *m)
 		shim_enter_state(s, SHIM_DONE);
 		return CL_OK;
 	}
+	CRASH_POINT("start.shim");
 	if (shim_start(s, why, sizeof(why)) != CL_OK) {
 		shim_msg_send_failed(s, why);
 		shim_enter_state(s, SHIM_DONE);
@@ -129,6 +131,7 @@ shim_msg_on_go(struct shim *s, struct imsg *m)
 	/* The workload has its own: nothing in here needs the values. */
 	shim_job_wipe_env(&s->job);
 	shim_enter_state(s, SHIM_RUNNING);
+	CRASH_POINT("start.shim-ran");
 	return shim_msg_send_started(s);
 }
 

@@ -28,7 +28,11 @@
 
 #define MAX_SPAWN_ARGS 32
 #define SPAWN_ENV_LEN 1024
+#ifdef CLOOP_TEST_HOOKS
+#define SPAWN_NENV 6
+#else
 #define SPAWN_NENV 3
+#endif
 
 struct spawn_run {
 	const struct spawn_opts *opts;
@@ -77,6 +81,11 @@ spawn_set_env(struct spawn_run *run)
 		{ "LANG", NULL },
 		{ "ASAN_OPTIONS", "detect_leaks=0" },
 		{ "UBSAN_OPTIONS", NULL },
+#ifdef CLOOP_TEST_HOOKS
+		{ "CLOOP_HOOKS", NULL },
+		{ "CLOOP_FAULTS", NULL },
+		{ "LD_PRELOAD", NULL },
+#endif
 	};
 	const char *value;
 	size_t i, n = 0;

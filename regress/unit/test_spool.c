@@ -219,4 +219,30 @@ test_positions(void)
 	spool_done();
 }
 
-UNIT_MAIN(test_window, test_storage, test_full, test_open, test_positions)
+static void
+test_acked(void)
+{
+	struct spool_mark m;
+	struct spool s;
+	int fd = memfd_create("spool", MFD_CLOEXEC);
+
+	TEST_START("an acknowledged position is the old or the new one, "
+	    "never half of each (01 §9.3)");
+	ASSERT_ERR(spool_init(&s, fd, 1 << 20, 1 << 20), CL_OK);
+	spool_get_acked(&s, &m);
+	ASSERT_U64_EQ(m.raw + m.norm, 0);
+	spool_set_acked(&s, 100, 300);
+	spool_set_acked(&s, 200, 500);
+	spool_get_acked(&s, &m);
+	ASSERT_U64_EQ(m.raw, 200);
+	ASSERT_U64_EQ(m.norm, 500);
+	ASSERT_U64_EQ(s.head->acked_raw, 200);
+	/* As it is when the writer dies before the last step but one. */
+	s.head->marks[1 - s.head->mark_at].raw = 900;
+	spool_get_acked(&s, &m);
+	ASSERT_U64_EQ(m.raw, 200);
+	ASSERT_U64_EQ(m.norm, 500);
+	spool_close(&s);
+}
+
+UNIT_MAIN(test_acked, test_window, test_storage, test_full, test_open, test_positions)

@@ -69,16 +69,18 @@ F_TABLE(secretset_table, struct secretset);
 void
 secretnote_add(struct secretnote *n, const char *fmt, ...)
 {
-	size_t len = strlen(n->text);
+	char text[256];
 	va_list ap;
 
-	if (len > 0)
-		len = strlcat(n->text, "; ", sizeof(n->text));
-	if (len >= sizeof(n->text))
-		return;
 	va_start(ap, fmt);
-	(void)vsnprintf(n->text + len, sizeof(n->text) - len, fmt, ap);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	/* Once for all files and workloads it is true of. */
+	if (strstr(n->text, text) != NULL)
+		return;
+	if (*n->text != '\0')
+		(void)strlcat(n->text, "; ", sizeof(n->text));
+	(void)strlcat(n->text, text, sizeof(n->text));
 }
 
 void

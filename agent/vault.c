@@ -271,11 +271,32 @@ holding_check(const struct holding *h)
 }
 
 int
+holding_parse(struct holding *h, const void *data, size_t len)
+{
+	struct buf b;
+	size_t i;
+	int r;
+
+	holding_init(h);
+	buf_init_read(&b, data, len);
+	if (buf_get_u32(&b) != VAULT_VERSION)
+		return CL_FORMAT;
+	if ((r = field_get(&holding_table, &b, h)) != CL_OK) {
+		holding_init(h);
+		return r;
+	}
+	for (i = 0; i < h->set.ndirs; i++)
+		h->set.dirs[i].lock_fd = -1;
+	if ((r = buf_end(&b)) != CL_OK || (r = holding_check(h)) != CL_OK)
+		holding_clear(h);
+	return r;
+}
+
+int
 holding_load(struct holding *h, int dir_fd)
 {
 	uint8_t *data = NULL;
-	struct buf b;
-	size_t i, len;
+	size_t len;
 	int fd, r;
 
 	holding_init(h);
@@ -287,18 +308,8 @@ holding_load(struct holding *h, int dir_fd)
 	close(fd);
 	if (r != CL_OK)
 		return r;
-	buf_init_read(&b, data, len);
-	if (buf_get_u32(&b) != VAULT_VERSION)
-		r = CL_FORMAT;
-	else
-		r = field_get(&holding_table, &b, h);
-	for (i = 0; i < h->set.ndirs; i++)
-		h->set.dirs[i].lock_fd = -1;
-	if (r == CL_OK && (r = buf_end(&b)) == CL_OK)
-		r = holding_check(h);
+	r = holding_parse(h, data, len);
 	free(data);
-	if (r != CL_OK)
-		holding_clear(h);
 	return r;
 }
 

@@ -58,6 +58,8 @@ int holding_is_empty(const struct holding *h);
  * CL_FORMAT, CL_SYSTEM, CL_NOMEM. */
 int holding_save(const struct holding *h, int dir_fd);
 int holding_load(struct holding *h, int dir_fd);
+/* The record from its bytes; *h cleared on failure. */
+int holding_parse(struct holding *h, const void *data, size_t len);
 
 #define VAULT_HAS_LEASE 0x01
 #define VAULT_HAS_GRANT 0x02

@@ -143,12 +143,3 @@ OBJS_test_grant = priv/grant.o priv/secretkind.o $(SPEC) $(STORE) $(COMMON)
 LIBS_test_grant = $(LIB_SQLITE) $(LIB_CRYPTO)
 OBJS_test_lease = $(MONITOR)
 LIBS_test_lease = $(LIBS_cloopd)
-
-# Leases on the device.
-LEASE = agent/vault.o agent/secretfiles.o agent/secretfiles_wipe.o
-OBJS_test_secretfiles = $(LEASE) $(SPEC) $(COMMON)
-OBJS_test_vault = $(LEASE) $(SPEC) $(COMMON)
-OBJS_fuzz_vault = $(LEASE) $(SPEC) $(COMMON)
-OBJS_test_revoke = agent/revoke.o agent/refresh.o common/devlease.o \
-	common/spool.o $(LEASE) $(SPEC) $(COMMON)
-LIBS_test_revoke = $(LIB_EVENT)

@@ -84,6 +84,11 @@ struct ctl_table;
 struct ctl_table *ctl_table_new(size_t ncolumns);
 void ctl_table_add(struct ctl_table *t, const char *cell);
 void ctl_table_print(struct ctl *c, struct ctl_table *t);	/* frees */
+void ctl_table_free(struct ctl_table *t);	/* NULL is fine */
+/* The end of a listing: print one of them when it went well; frees both and
+ * returns the exit status. */
+int ctl_print_rows(struct ctl *c, int status, struct jsonw *w,
+    struct ctl_table *t);
 
 /* cloopctl_secret.c: actions of a command, ended by a NULL name. */
 struct ctl_verb {

@@ -202,13 +202,7 @@ lease_cmd_ls(struct ctl *c, int argc, char **argv)
 	buf_clear(&body);
 	jsonw_close_array(&rows.w);
 	jsonw_close_object(&rows.w);
-	if (status != EXIT_DONE)
-		return status;
-	if (c->json)
-		return ctl_print_json(&rows.w) == CL_OK ? EXIT_DONE :
-		    EXIT_REFUSED;
-	ctl_table_print(c, rows.t);
-	return EXIT_DONE;
+	return ctl_print_rows(c, status, &rows.w, rows.t);
 }
 
 /* --------------------------------------------------------- revoke, refresh */

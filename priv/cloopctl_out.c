@@ -258,9 +258,36 @@ ctl_table_print(struct ctl *c, struct ctl_table *t)
 		else
 			printf("%-*s  ", (int)width[col], t->cells[i]);
 	}
+	free(width);
+	ctl_table_free(t);
+}
+
+void
+ctl_table_free(struct ctl_table *t)
+{
+	size_t i;
+
+	if (t == NULL)
+		return;
 	for (i = 0; i < t->ncells; i++)
 		free(t->cells[i]);
 	free(t->cells);
 	free(t);
-	free(width);
+}
+
+int
+ctl_print_rows(struct ctl *c, int status, struct jsonw *w,
+    struct ctl_table *t)
+{
+	if (status == EXIT_DONE && !c->json && t != NULL) {
+		ctl_table_print(c, t);
+		t = NULL;
+	}
+	if (status == EXIT_DONE && c->json)
+		status = ctl_print_json(w) == CL_OK ? EXIT_DONE :
+		    EXIT_REFUSED;
+	else
+		jsonw_clear(w);
+	ctl_table_free(t);
+	return status;
 }

@@ -239,13 +239,7 @@ secret_list(struct ctl *c, const char *name)
 		jsonw_close_array(&rows.w);
 		jsonw_close_object(&rows.w);
 	}
-	if (status == EXIT_DONE && c->json)
-		return ctl_print_json(&rows.w) == CL_OK ? EXIT_DONE :
-		    EXIT_REFUSED;
-	if (status == EXIT_DONE && rows.t != NULL)
-		ctl_table_print(c, rows.t);
-	jsonw_clear(&rows.w);
-	return status;
+	return ctl_print_rows(c, status, &rows.w, rows.t);
 }
 
 static int
@@ -473,13 +467,7 @@ grant_cmd_ls(struct ctl *c, int argc, char **argv)
 	buf_clear(&body);
 	jsonw_close_array(&rows.w);
 	jsonw_close_object(&rows.w);
-	if (status != EXIT_DONE)
-		return status;
-	if (c->json)
-		return ctl_print_json(&rows.w) == CL_OK ? EXIT_DONE :
-		    EXIT_REFUSED;
-	ctl_table_print(c, rows.t);
-	return EXIT_DONE;
+	return ctl_print_rows(c, status, &rows.w, rows.t);
 }
 
 static int

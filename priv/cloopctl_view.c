@@ -172,9 +172,10 @@ ctl_cmd_status(struct ctl *c, int argc, char **argv)
 	ctl_table_add(v.t, "RESTARTS");
 	ctl_table_add(v.t, "LAST END");
 	if ((status = view_ask_status(c, &v)) != EXIT_DONE)
-		return status;
+		return ctl_print_rows(c, status, &v.w, v.t);
 	if (c->json) {
 		view_print_status_json(&v);
+		ctl_table_free(v.t);
 	} else {
 		printf("hub      %s, up %llus, %s\n", ctl_clean(v.s.version),
 		    (unsigned long long)v.s.uptime_s,
@@ -398,7 +399,7 @@ ctl_cmd_agents(struct ctl *c, int argc, char **argv)
 		return ctl_usage(c, "one name at most");
 	memset(&v, 0, sizeof(v));
 	v.details = name[0] != '\0';
-	v.t = view_new_agents_table();
+	v.t = v.details ? NULL : view_new_agents_table();
 	jsonw_init(&v.w, MAX_JSON_OUT, JSONW_NO_HTML);
 	jsonw_open_object(&v.w);
 	jsonw_put_key(&v.w, "agents");
@@ -408,16 +409,9 @@ ctl_cmd_agents(struct ctl *c, int argc, char **argv)
 	status = ctl_ask_rows(c, MSG_CTL_AGENTS, &body, MSG_ROW_AGENT,
 	    view_on_agent, &v);
 	buf_clear(&body);
-	if (status != EXIT_DONE)
-		return status;
 	jsonw_close_array(&v.w);
 	jsonw_close_object(&v.w);
-	if (c->json)
-		return ctl_print_json(&v.w) == CL_OK ? EXIT_DONE :
-		    EXIT_REFUSED;
-	if (!v.details)
-		ctl_table_print(c, v.t);
-	return EXIT_DONE;
+	return ctl_print_rows(c, status, &v.w, v.t);
 }
 
 int
@@ -568,15 +562,9 @@ ctl_cmd_ps(struct ctl *c, int argc, char **argv)
 	status = ctl_ask_rows(c, MSG_CTL_PS, &body, MSG_ROW_HANDLE,
 	    view_on_handle, &v);
 	buf_clear(&body);
-	if (status != EXIT_DONE)
-		return status;
 	jsonw_close_array(&v.w);
 	jsonw_close_object(&v.w);
-	if (c->json)
-		return ctl_print_json(&v.w) == CL_OK ? EXIT_DONE :
-		    EXIT_REFUSED;
-	ctl_table_print(c, v.t);
-	return EXIT_DONE;
+	return ctl_print_rows(c, status, &v.w, v.t);
 }
 
 static int

@@ -1,0 +1,606 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Leases in the monitor (05 §16.4, §18 to §21): what is lent, what ends it,
+ * and what happens when things happen at once.
+ */
+#include "../../common/ctllease.h"
+#include "../../common/leasemsg.h"
+#include "../../store/seal.h"
+#include "../../store/store_lease.h"
+#include "montest.h"
+
+#define VALUE "s3cr3t-value-0123456789"
+
+static char lease_id[64], grant_id[64], handle_id[64];
+static uint64_t handle;
+
+static void
+set_up(struct mt_device *d)
+{
+	mt_start();
+	ASSERT_INT_EQ(seal_new_key(&mt.leases.keks.key[0]), CL_OK);
+	mt.leases.keks.n = 1;
+	store_make_id("hub_", mt.leases.holder);
+	mt_operator(1, ROLE_OPERATOR);
+	mt_connect(d, MT_NET1, "edge", "a");
+}
+
+/* The next answer for a request: its type; rows are kept in *m. */
+static uint32_t
+answer(uint64_t id, uint32_t row, struct imsg *m)
+{
+	uint32_t got;
+
+	mon_end_turn(&mt);
+	while ((got = mt_hear(1, m)) != 0) {
+		if (m->id == id && (got == row || got == MSG_CTL_DONE ||
+		    got == MSG_CTL_ERR))
+			return got;
+		imsg_free(m);
+	}
+	return 0;
+}
+
+static void
+put_secret(const char *name, const char *kind, const char *text)
+{
+	struct imsg m;
+	struct buf b;
+	int fd;
+
+	ASSERT_INT_EQ(util_make_memfd(text, strlen(text), &fd), CL_OK);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u32(&b, (uint32_t)strlen(text));
+	buf_put_str(&b, name);
+	buf_put_str(&b, kind);
+	buf_put_u8(&b, 0);
+	mt_say(1, MSG_CTL_SECRET_PUT, MT_ID(1, 10), &b, fd);
+	ASSERT_INT_EQ(answer(MT_ID(1, 10), MSG_ROW_SECRET, &m),
+	    MSG_ROW_SECRET);
+	mt_drain(1);
+}
+
+static void
+add_grant(const char *name, const char *subject, int64_t ttl)
+{
+	struct ctl_grant_add req;
+	struct ctl_grant g;
+	struct imsg m;
+	struct buf b;
+
+	memset(&req, 0, sizeof(req));
+	req.secret = (char *)(uintptr_t)name;
+	req.subject = (char *)(uintptr_t)subject;
+	req.ttl_s = ttl;
+	buf_init(&b, MSG_BODY_MAX);
+	field_put(&ctl_grant_add_table, &req, &b);
+	mt_say(1, MSG_CTL_GRANT_ADD, MT_ID(1, 11), &b, -1);
+	ASSERT_INT_EQ(answer(MT_ID(1, 11), MSG_ROW_GRANT, &m),
+	    MSG_ROW_GRANT);
+	ASSERT_INT_EQ(field_get(&ctl_grant_table, &m.body, &g), CL_OK);
+	snprintf(grant_id, sizeof(grant_id), "%s", g.grant_id);
+	field_clear(&ctl_grant_table, &g);
+	mt_drain(1);
+}
+
+static void
+run_with(const char *secret)
+{
+	static char *argv[] = { (char *)(uintptr_t)"true" };
+	struct spec s;
+	struct buf b;
+	uint32_t len;
+	int fd;
+
+	spec_init(&s);
+	s.argv = argv;
+	s.nargv = 1;
+	fd = mt_memfd(&spec_start_table, &s, &len);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u32(&b, len);
+	buf_put_str(&b, "edge");
+	buf_put_str(&b, "");
+	buf_put_u8(&b, 1);
+	buf_put_u16(&b, 1);
+	buf_put_str(&b, secret);
+	buf_put_str(&b, "");
+	buf_put_u32(&b, 0);
+	mt_say(1, MSG_CTL_RUN, MT_ID(1, 12), &b, fd);
+	mon_end_turn(&mt);
+}
+
+/* The start as the worker gets it: redactions first. */
+static void
+expect_start(struct mt_device *d, struct spec *spec)
+{
+	uint8_t *data;
+	struct imsg m;
+	struct buf b;
+	uint32_t len;
+
+	mt_expect(d->net, MSG_HANDLE_REDACT, &m);
+	handle = buf_get_u64(&m.body);
+	len = buf_get_u32(&m.body);
+	ASSERT_INT_EQ(util_load_memfd(m.fd, len, 65536, &data), CL_OK);
+	ASSERT_TRUE(memmem(data, len, VALUE, strlen(VALUE)) != NULL);
+	free(data);
+	imsg_free(&m);
+	mt_expect(d->net, MSG_START, &m);
+	(void)buf_get_u64(&m.body);
+	ASSERT_U64_EQ(buf_get_u64(&m.body), handle);
+	len = buf_get_u32(&m.body);
+	ASSERT_INT_EQ(util_load_memfd(m.fd, len, MAX_SPEC_LEN, &data),
+	    CL_OK);
+	buf_init_read(&b, data, len);
+	ASSERT_INT_EQ(spec_get(&b, spec), CL_OK);
+	free(data);
+	imsg_free(&m);
+	ASSERT_SIZE_T_EQ(spec->nsecrets, 1);
+	snprintf(lease_id, sizeof(lease_id), "%s", spec->secrets[0].lease_id);
+	snprintf(handle_id, sizeof(handle_id), "%s", spec->handle_id);
+}
+
+static void
+started(struct mt_device *d, int result)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, handle);
+	buf_put_u8(&b, (uint8_t)result);
+	buf_put_str(&b, "");
+	buf_put_str(&b, "");
+	buf_put_i64(&b, 7);
+	buf_put_i64(&b, 1000);
+	mt_say(d->net, MSG_START_ANS, handle, &b, -1);
+	mon_end_turn(&mt);
+}
+
+/* A running workload with one lent secret. */
+static void
+lend(struct mt_device *d, const char *kind, const char *text)
+{
+	struct spec spec;
+
+	put_secret("tok", kind, text);
+	add_grant("tok", "any", 0);
+	run_with("tok");
+	expect_start(d, &spec);
+	spec_clear(&spec);
+	started(d, RES_OK);
+	mt_drain(1);
+}
+
+static void
+ask_revoke(uint32_t req, int kill)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_str(&b, lease_id);
+	buf_put_str(&b, "");
+	buf_put_u8(&b, (uint8_t)kill);
+	buf_put_str(&b, "");
+	mt_say(1, MSG_CTL_LEASE_REVOKE, MT_ID(1, req), &b, -1);
+	mon_end_turn(&mt);
+}
+
+/* The next REVOKE for the device: its id, 0 when there is none. */
+static uint64_t
+hear_revoke(struct mt_device *d, int *actionp)
+{
+	char lease[128], grant[128];
+	struct imsg m;
+	uint64_t id = 0;
+	uint32_t got;
+
+	while ((got = mt_hear(d->net, &m)) != 0) {
+		if (got == MSG_REVOKE) {
+			id = m.id;
+			(void)buf_get_u64(&m.body);
+			buf_get_str(&m.body, lease, sizeof(lease) - 1);
+			buf_get_str(&m.body, grant, sizeof(grant) - 1);
+			*actionp = buf_get_u8(&m.body);
+			ASSERT_STRING_EQ(lease, lease_id);
+		}
+		imsg_free(&m);
+		if (got == MSG_REVOKE)
+			return id;
+	}
+	return 0;
+}
+
+static void
+say_revoked(struct mt_device *d, uint64_t id, const char *error)
+{
+	struct lease_revoked rep;
+	struct buf b;
+
+	memset(&rep, 0, sizeof(rep));
+	rep.known = 1;
+	rep.files_removed = 1;
+	rep.error = (char *)(uintptr_t)error;
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u8(&b, RES_OK);
+	buf_put_str(&b, "");
+	buf_put_str(&b, "");
+	field_put(&lease_revoked_table, &rep, &b);
+	mt_say(d->net, MSG_REVOKE_ANS, id, &b, -1);
+}
+
+/* The state of the outcome a request got. */
+static void
+expect_outcome(uint32_t req, const char *want)
+{
+	struct ctl_outcome o;
+	struct imsg m;
+
+	ASSERT_INT_EQ(answer(MT_ID(1, req), MSG_ROW_OUTCOME, &m),
+	    MSG_ROW_OUTCOME);
+	ASSERT_INT_EQ(field_get(&ctl_outcome_table, &m.body, &o), CL_OK);
+	ASSERT_STRING_EQ(o.state, want);
+	field_clear(&ctl_outcome_table, &o);
+	imsg_free(&m);
+	ASSERT_INT_EQ(answer(MT_ID(1, req), MSG_ROW_OUTCOME, &m),
+	    MSG_CTL_DONE);
+	imsg_free(&m);
+}
+
+static int
+lease_state(void)
+{
+	struct store_lease l;
+	int state;
+
+	ASSERT_INT_EQ(store_find_lease(mt.store, lease_id, &l), CL_OK);
+	state = l.state;
+	store_lease_clear(&l);
+	return state;
+}
+
+static void
+lapse(void)
+{
+	ASSERT_INT_EQ(store_extend_lease(mt.store, lease_id,
+	    mt.leases.holder, 0, util_wall_ns() - 1), CL_OK);
+}
+
+static void
+test_lend(void)
+{
+	struct mt_device d;
+	struct spec spec;
+	struct imsg m;
+	size_t i;
+	int has = 0;
+
+	set_up(&d);
+	TEST_START("a start carries the variable, the binding, no more");
+	put_secret("tok", "env", "TOKEN=" VALUE "\n");
+	add_grant("tok", "any", 60);
+	run_with("tok");
+	expect_start(&d, &spec);
+	for (i = 0; i < spec.nenv; i++)
+		has |= strcmp(spec.env[i], "TOKEN=" VALUE) == 0;
+	ASSERT_TRUE(has);
+	ASSERT_SIZE_T_EQ(spec.nsecret_files, 0);
+	ASSERT_STRING_EQ(spec.secrets[0].env_keys[0], "TOKEN");
+
+	TEST_START("the deadline is the grant's when that is earlier (18.2)");
+	ASSERT_TRUE(spec.secrets[0].expires_at < util_wall_ns() +
+	    INT64_C(61000000000));
+	spec_clear(&spec);
+
+	TEST_START("the end of the workload releases the lease");
+	ASSERT_INT_EQ(lease_state(), STORE_LEASE_LIVE);
+	started(&d, RES_NOT_STARTED);
+	ASSERT_INT_EQ(lease_state(), STORE_LEASE_RELEASED);
+	ASSERT_PTR_EQ(handles_find(&mt.handles, handle), NULL);
+
+	TEST_START("a start that was lost leaves the lease owed");
+	run_with("tok");
+	expect_start(&d, &spec);
+	spec_clear(&spec);
+	started(&d, RES_SESSION_CLOSED);
+	ASSERT_INT_EQ(lease_state(), STORE_LEASE_REVOKED);
+
+	TEST_START("no grant, no lease; the denial is on record");
+	mt_drain(1);
+	put_secret("other", "env", "A=1\n");
+	run_with("other");
+	ASSERT_INT_EQ(answer(MT_ID(1, 12), MSG_ROW_EVENT, &m), MSG_CTL_ERR);
+	imsg_free(&m);
+	mt_stop();
+}
+
+static void
+test_revoke(void)
+{
+	struct store_revocation v;
+	struct mt_device d;
+	uint64_t id, again;
+	int action;
+
+	set_up(&d);
+	lend(&d, "env", "TOKEN=" VALUE "\n");
+
+	TEST_START("pending is on record before the frame leaves (20.2)");
+	ask_revoke(20, 0);
+	ASSERT_INT_EQ(lease_state(), STORE_LEASE_REVOKED);
+	ASSERT_INT_EQ(store_find_revocation(mt.store, lease_id, "",
+	    d.agent_id, REVOKE_SCRUB, &v), CL_OK);
+	ASSERT_INT_EQ(v.state, STORE_REV_PENDING);
+	store_revocation_clear(&v);
+	ASSERT_U64_EQ((id = hear_revoke(&d, &action)) != 0, 1);
+	ASSERT_INT_EQ(action, REVOKE_SCRUB);
+
+	TEST_START("twice at once: one frame, two answers");
+	ask_revoke(21, 0);
+	ASSERT_U64_EQ(hear_revoke(&d, &action), 0);
+	say_revoked(&d, id, "");
+	expect_outcome(20, "revoked");
+
+	TEST_START("revoked is final: no frame, the same answer (20.3)");
+	ask_revoke(22, 0);
+	ASSERT_U64_EQ(hear_revoke(&d, &action), 0);
+	expect_outcome(22, "revoked");
+
+	TEST_START("a kill after a scrub is asked for");
+	ask_revoke(23, 1);
+	ASSERT_U64_EQ((again = hear_revoke(&d, &action)) != 0, 1);
+	ASSERT_INT_EQ(action, REVOKE_KILL);
+	say_revoked(&d, again, "cannot wipe");
+	expect_outcome(23, "failed");
+
+	TEST_START("an answer nobody asked for ends the worker");
+	say_revoked(&d, 999, "");
+	ASSERT_INT_EQ(mt.children[MT_NET1].state, CHILD_DOWN);
+	mt_stop();
+}
+
+static void
+test_races(void)
+{
+	struct mt_device d;
+	struct spec spec;
+	struct imsg m;
+	struct buf b;
+	uint32_t got;
+	int action, nstart = 0, nrevoke = 0;
+
+	set_up(&d);
+	put_secret("tok", "kubeconfig", "password: " VALUE "\n");
+	add_grant("tok", "any", 0);
+
+	TEST_START("revoked while it is being provisioned: start, then revoke");
+	run_with("tok");
+	{
+		struct store_lease l;
+		struct lease_list list = { NULL, 0, 0 };
+
+		ASSERT_INT_EQ(store_list_leases(mt.store, NULL, 1,
+		    lease_list_add, &list), CL_OK);
+		ASSERT_SIZE_T_EQ(list.n, 1);
+		snprintf(lease_id, sizeof(lease_id), "%s", list.v[0].id);
+		lease_list_clear(&list);
+		ASSERT_INT_EQ(store_find_lease(mt.store, lease_id, &l),
+		    CL_OK);
+		store_lease_clear(&l);
+	}
+	ask_revoke(30, 0);
+	while ((got = mt_hear(d.net, &m)) != 0) {
+		if (got == MSG_START) {
+			ASSERT_INT_EQ(nrevoke, 0);
+			nstart++;
+		} else if (got == MSG_REVOKE) {
+			ASSERT_INT_EQ(nstart, 1);
+			nrevoke++;
+		}
+		imsg_free(&m);
+	}
+	ASSERT_INT_EQ(nrevoke, 1);
+	mt_stop();
+
+	set_up(&d);
+	put_secret("tok", "kubeconfig", "password: " VALUE "\n");
+	add_grant("tok", "any", 0);
+	TEST_START("a grant that ends before the start lends nothing");
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_str(&b, grant_id);
+	buf_put_str(&b, "");
+	mt_say(1, MSG_CTL_GRANT_RM, MT_ID(1, 31), &b, -1);
+	run_with("tok");
+	ASSERT_INT_EQ(answer(MT_ID(1, 12), MSG_ROW_EVENT, &m), MSG_CTL_ERR);
+	imsg_free(&m);
+	while ((got = mt_hear(d.net, &m)) != 0) {
+		ASSERT_INT_NE(got, MSG_START);
+		imsg_free(&m);
+	}
+
+	TEST_START("a grant that ends with the start takes the lease along");
+	add_grant("tok", "any", 0);
+	run_with("tok");
+	expect_start(&d, &spec);
+	spec_clear(&spec);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_str(&b, grant_id);
+	buf_put_str(&b, "");
+	mt_say(1, MSG_CTL_GRANT_RM, MT_ID(1, 32), &b, -1);
+	mon_end_turn(&mt);
+	ASSERT_U64_EQ(hear_revoke(&d, &action) != 0, 1);
+	ASSERT_INT_EQ(lease_state(), STORE_LEASE_REVOKED);
+
+	TEST_START("what is taken back is not refreshed (21)");
+	started(&d, RES_OK);
+	mt_drain(1);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_str(&b, lease_id);
+	mt_say(1, MSG_CTL_LEASE_REFRESH, MT_ID(1, 33), &b, -1);
+	ASSERT_INT_EQ(answer(MT_ID(1, 33), MSG_ROW_REFRESHED, &m),
+	    MSG_CTL_ERR);
+	imsg_free(&m);
+	mt_stop();
+}
+
+static void
+test_refresh(void)
+{
+	struct lease_refreshed rep;
+	struct mt_device d;
+	struct imsg m;
+	struct buf b;
+	uint64_t id;
+	uint32_t got;
+	int action, nredact = 0, nrefresh = 0, nrevoke = 0;
+
+	set_up(&d);
+	lend(&d, "kubeconfig", "password: " VALUE "\n");
+	TEST_START("the hub learns the new value before the frame (21)");
+	put_secret("tok", "kubeconfig", "password: new-" VALUE "\n");
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_str(&b, lease_id);
+	mt_say(1, MSG_CTL_LEASE_REFRESH, MT_ID(1, 40), &b, -1);
+	mon_end_turn(&mt);
+
+	TEST_START("a revocation behind it comes behind it");
+	ask_revoke(41, 0);
+	id = 0;
+	while ((got = mt_hear(d.net, &m)) != 0) {
+		if (got == MSG_HANDLE_REDACT)
+			nredact++;
+		else if (got == MSG_REFRESH) {
+			ASSERT_INT_EQ(nredact, 1);
+			id = m.id;
+			nrefresh++;
+		} else if (got == MSG_REVOKE) {
+			ASSERT_INT_EQ(nrefresh, 1);
+			nrevoke++;
+		}
+		imsg_free(&m);
+	}
+	ASSERT_INT_EQ(nrevoke, 1);
+	memset(&rep, 0, sizeof(rep));
+	rep.known = 1;
+	rep.files_rewritten = 1;
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u8(&b, RES_OK);
+	buf_put_str(&b, "");
+	buf_put_str(&b, "");
+	field_put(&lease_refreshed_table, &rep, &b);
+	mt_say(d.net, MSG_REFRESH_ANS, id, &b, -1);
+	ASSERT_INT_EQ(answer(MT_ID(1, 40), MSG_ROW_REFRESHED, &m),
+	    MSG_ROW_REFRESHED);
+	imsg_free(&m);
+	(void)action;
+	mt_stop();
+}
+
+static void
+test_time(void)
+{
+	struct mt_device d;
+	int action;
+
+	set_up(&d);
+	lend(&d, "env", "TOKEN=" VALUE "\n");
+	TEST_START("keepalive extends a lease that has not lapsed (18.3)");
+	ASSERT_INT_EQ(store_extend_lease(mt.store, lease_id,
+	    mt.leases.holder, 0, util_wall_ns() + 1000000000), CL_OK);
+	mt.leases.keepalive_at = mt.leases.janitor_at = -10000000;
+	lease_on_tick(&mt);
+	mon_end_turn(&mt);
+	{
+		struct store_lease l;
+
+		ASSERT_INT_EQ(store_find_lease(mt.store, lease_id, &l),
+		    CL_OK);
+		ASSERT_TRUE(l.expires_at > util_wall_ns() +
+		    INT64_C(60000000000));
+		store_lease_clear(&l);
+	}
+	ASSERT_U64_EQ(hear_revoke(&d, &action), 0);
+
+	TEST_START("a lapsed one is not extended: the janitor scrubs (20.6)");
+	lapse();
+	mt.leases.keepalive_at = mt.leases.janitor_at = -10000000;
+	lease_on_tick(&mt);
+	mon_end_turn(&mt);
+	ASSERT_U64_EQ(hear_revoke(&d, &action) != 0, 1);
+	ASSERT_INT_EQ(action, REVOKE_SCRUB);
+	ASSERT_INT_EQ(lease_state(), STORE_LEASE_EXPIRED);
+
+	TEST_START("another holder's lease is not ours to extend");
+	ASSERT_ERR(store_extend_lease(mt.store, lease_id, "hub_other", 0,
+	    util_wall_ns()), CL_STATE);
+	mt_stop();
+}
+
+static void
+test_owed(void)
+{
+	struct mt_device d;
+	struct imsg m;
+	uint64_t id;
+	int action;
+
+	set_up(&d);
+	lend(&d, "env", "TOKEN=" VALUE "\n");
+	TEST_START("away: unreachable, and owed (20.2)");
+	mt_down(&d, AGENT_OFFLINE);
+	ask_revoke(50, 0);
+	expect_outcome(50, "unreachable");
+
+	TEST_START("back: replayed before any start (20.4)");
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
+	mt_hello(&d, d.agent_id, 26, NULL);
+	mt_up(&d);
+	ASSERT_U64_EQ((id = hear_revoke(&d, &action)) != 0, 1);
+
+	TEST_START("lost under way: owed again, sent again, once");
+	mt_down(&d, AGENT_UNREACHABLE);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
+	mt_hello(&d, d.agent_id, 26, NULL);
+	mt_up(&d);
+	ASSERT_U64_EQ((id = hear_revoke(&d, &action)) != 0, 1);
+	ASSERT_U64_EQ(hear_revoke(&d, &action), 0);
+	say_revoked(&d, id, "");
+	mon_end_turn(&mt);
+
+	TEST_START("confirmed: nothing is owed");
+	mt_down(&d, AGENT_OFFLINE);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
+	mt_hello(&d, d.agent_id, 26, NULL);
+	mt_up(&d);
+	ASSERT_U64_EQ(hear_revoke(&d, &action), 0);
+	(void)m;
+	mt_stop();
+}
+
+static void
+test_restart(void)
+{
+	struct mt_device d;
+	char err[256] = "", old[STORE_ID_MAX];
+
+	set_up(&d);
+	lend(&d, "env", "TOKEN=" VALUE "\n");
+	TEST_START("another hub process takes live leases over (18.3)");
+	snprintf(old, sizeof(old), "%s", mt.leases.holder);
+	ASSERT_INT_EQ(lease_load(&mt, err, sizeof(err)), CL_OK);
+	ASSERT_TRUE(strcmp(old, mt.leases.holder) != 0);
+	ASSERT_ERR(store_take_lease(mt.store, lease_id, old, "x"), CL_STATE);
+	ASSERT_INT_EQ(lease_state(), STORE_LEASE_LIVE);
+
+	TEST_START("one whose grants are gone is taken back instead");
+	ASSERT_INT_EQ(store_revoke_grant(mt.store, grant_id, 1, "test"),
+	    CL_OK);
+	ASSERT_INT_EQ(lease_load(&mt, err, sizeof(err)), CL_OK);
+	ASSERT_INT_EQ(lease_state(), STORE_LEASE_REVOKED);
+	mon_end_turn(&mt);
+	mt_stop();
+}
+
+UNIT_MAIN(test_lend, test_revoke, test_races, test_refresh, test_time,
+    test_owed, test_restart)

@@ -72,9 +72,10 @@ ctl --json agents edge-u >"$TMP/agents" 2>&1
 json "d['agents'][0]['capabilities'] if 'agents' in d else
     d['capabilities']" <"$TMP/agents" >"$TMP/caps" 2>&1 ||
     { fail "no capabilities"; note "$(cat "$TMP/agents")"; }
-for no in container_runtimes workspace_provisioning write_back \
-    branch_bundles packet_filter denial_log forwarded_usb forwarded_l2 \
-    remote_upgrade; do
+git="workspace_provisioning write_back branch_bundles"
+as_user sh -c 'command -v git' >/dev/null && git=
+for no in container_runtimes packet_filter denial_log forwarded_usb \
+    forwarded_l2 remote_upgrade $git; do
 	grep -qE "'$no': (True|\\['|[1-9])" "$TMP/caps" &&
 	    fail "$no is claimed"
 done

@@ -1,0 +1,15 @@
+tid="a revoke with kill is reported when nothing is left"
+# 04 §13.1, §15.3.6; 01 §7.6.
+
+/usr/bin/python3 -c "import websockets" 2>/dev/null ||
+    skip "no python3-websockets"
+export BUILD TMP
+timeout 120 /usr/bin/python3 "$SRC/regress/secret-device.py" kill \
+    >"$TMP/points" \
+    2>"$TMP/errors" || { cat "$TMP/errors" "$TMP/log"; fatal "it broke off"; }
+while read -r verdict text; do
+	case $verdict in
+	pass) pass "$text" ;;
+	*) fail "$text" ;;
+	esac
+done <"$TMP/points"

@@ -1,0 +1,15 @@
+tid="a lent secret is in its file and its process, and nowhere else"
+# Issue 5 "nowhere else"; 04 §11.6, §16.3, §30.
+
+/usr/bin/python3 -c "import websockets" 2>/dev/null ||
+    skip "no python3-websockets"
+export BUILD TMP
+timeout 120 /usr/bin/python3 "$SRC/regress/secret-device.py" nowhere \
+    >"$TMP/points" \
+    2>"$TMP/errors" || { cat "$TMP/errors" "$TMP/log"; fatal "it broke off"; }
+while read -r verdict text; do
+	case $verdict in
+	pass) pass "$text" ;;
+	*) fail "$text" ;;
+	esac
+done <"$TMP/points"

@@ -25,7 +25,7 @@
 /* One workload's processes and threads: above what big builds use, below
  * what hurts the machine.  By pids.max, or RLIMIT_NPROC counted in the
  * workload's own user namespace; see shim_exec.c for when neither. */
-#define MAX_WORKLOAD_TASKS 4096
+#define MAX_WORKLOAD_TASKS 1024
 
 enum shim_state {
 	SHIM_SETUP,		/* messages come in, nothing runs */

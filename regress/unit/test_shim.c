@@ -546,7 +546,7 @@ test_confined_monitor(void)
 		rig_wait(&g, 40000);
 		rig_finish(&g);
 		if (g.is_root && strstr(g.out, " 0 0 4294967295\n"
-		    "Max processes 4096 4096 ") == NULL) {
+		    "Max processes 1024 1024 ") == NULL) {
 			printf("# %s\n", g.out);
 			_exit(4);
 		}

@@ -139,8 +139,9 @@ hlog_redact_count(struct hlog_redact *x, uint64_t in_len)
 	while (done < x->nescapes && x->escapes[done] + 3 <= end)
 		done++;
 	x->nescapes -= done;
-	memmove(x->escapes, x->escapes + done,
-	    x->nescapes * sizeof(*x->escapes));
+	if (x->nescapes > 0)
+		memmove(x->escapes, x->escapes + done,
+		    x->nescapes * sizeof(*x->escapes));
 	x->out = end;
 	return wire;
 }

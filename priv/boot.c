@@ -249,6 +249,7 @@ boot_start(struct monitor *mon, char *err, size_t errlen)
 	agents_init(&mon->agents);
 	handles_init(&mon->handles);
 	devask_init(mon);
+	auditlog_init(mon);
 	revoke_init(mon);
 	refresh_init(mon);
 	LIST_INIT(&mon->clients);
@@ -374,6 +375,7 @@ boot_clear(struct monitor *mon)
 	revoke_clear(mon);
 	refresh_clear(mon);
 	lease_clear(mon);
+	auditlog_clear(mon);
 	handles_clear(&mon->handles);
 	agents_clear(&mon->agents);
 	mon_drop_turn(mon);

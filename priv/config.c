@@ -187,6 +187,8 @@ const struct conf_row config_rows[] = {
 	    "256 per agent, 14d", CONF_RELOAD, NULL, config_check_retention),
 	ROW("LogLimit", CONF_SIZE, log_limit, 65536, UINT64_C(1) << 40,
 	    "64M", CONF_RELOAD, NULL, NULL),
+	ROW("AuditSyslog", CONF_BOOL, audit_syslog, 0, 0, "no", CONF_RELOAD,
+	    NULL, NULL),
 	ROW("LogLevel", CONF_ENUM, log_level, 0, 0, "info", CONF_RELOAD,
 	    config_levels, NULL),
 	ROW("LogFormat", CONF_ENUM, log_format, 0, 0, "text", CONF_RELOAD,

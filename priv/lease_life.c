@@ -293,6 +293,7 @@ lease_load(struct monitor *mon, char *err, size_t errlen)
 	int r;
 
 	store_make_id("hub_", mon->leases.holder);
+	store_keks_clear(&mon->leases.keks);
 	r = store_load_keks(mon->conf.key_dir, &mon->leases.keks, err,
 	    errlen);
 	if (r == CL_NOTFOUND)

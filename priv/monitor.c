@@ -274,14 +274,17 @@ mon_run_after(struct monitor *mon, int ok)
 static int
 mon_commit(struct monitor *mon)
 {
-	int r;
+	int dirty = store_is_dirty(mon->store), r;
 
 	CRASH_POINT("commit.before");
 	r = store_commit_turn(mon->store);
 	CRASH_POINT("commit.after");
 
-	if (r == CL_OK)
+	if (r == CL_OK) {
+		if (dirty)
+			auditlog_send(mon);
 		return 1;
+	}
 	mon_set_error(mon, r == CL_DB ? store_error(mon->store) :
 	    cl_strerror(r));
 	store_abort_turn(mon->store);

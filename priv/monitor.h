@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "agents.h"
+#include "auditlog.h"
 #include "../common/buf.h"
 #include "child.h"
 #include "clients.h"
@@ -62,6 +63,7 @@ struct monitor {
 	struct agents agents;
 	struct handles handles;
 	struct devasks asks;
+	struct auditlog auditlog;
 	struct leases leases;
 	struct revokes revokes;
 	struct refreshes refreshes;

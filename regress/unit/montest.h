@@ -108,6 +108,7 @@ mt_start(void)
 	agents_init(&mt.agents);
 	handles_init(&mt.handles);
 	devask_init(&mt);
+	auditlog_init(&mt);
 	revoke_init(&mt);
 	refresh_init(&mt);
 	LIST_INIT(&mt.clients);

@@ -1,0 +1,28 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * AuditSyslog (08 §2.1): copies of audit rows for syslog, sent when the rows
+ * are on disk.  The chain in the store is the record; a copy that syslog
+ * does not take is counted, never waited for.
+ */
+#ifndef PRIV_AUDITLOG_H
+#define PRIV_AUDITLOG_H
+
+#include <stdint.h>
+
+struct monitor;
+
+struct auditlog {
+	int fd;			/* connected to /dev/log; -1 */
+	int is_on;
+	uint64_t last_seq;	/* copied so far */
+	uint64_t nlost;
+};
+
+void auditlog_init(struct monitor *mon);
+void auditlog_clear(struct monitor *mon);
+/* A turn was committed. */
+void auditlog_send(struct monitor *mon);
+
+#endif

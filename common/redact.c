@@ -27,6 +27,7 @@ struct redact_value {
 
 struct redact {
 	struct redact_value *first[256];
+	uint8_t begins[256];		/* first byte that occurs */
 	uint8_t pairs[65536 / 8];	/* first two bytes that occur */
 	size_t nfirst;			/* distinct first bytes */
 	uint8_t only;			/* which, when there is one */
@@ -118,6 +119,7 @@ redact_add_key(struct redact *set, const uint8_t *p, size_t len)
 	}
 	v->next = *at;
 	*at = v;
+	set->begins[p[0]] = 1;
 	set->pairs[pair / 8] |= (uint8_t)(1U << (pair % 8));
 	set->nfirst += (size_t)is_new_byte;
 	set->only = p[0];
@@ -266,23 +268,34 @@ redact_give_marker(struct redact_stream *rs, struct redact_out *out)
 	rs->open = 0;
 }
 
+/* Two bytes with which a value begins, or one and the end: undecided. */
+static int
+redact_is_begin(const struct redact *set, const uint8_t *p,
+    const uint8_t *end)
+{
+	unsigned int pair;
+
+	if (end - p == 1)
+		return 1;
+	pair = (unsigned int)p[0] << 8 | p[1];
+	return (set->pairs[pair / 8] & 1U << (pair % 8)) != 0;
+}
+
 /* The next place from p on at which a value may begin; end when none. */
 static const uint8_t *
 redact_find(const struct redact *set, const uint8_t *p, const uint8_t *end)
 {
-	unsigned int pair;
-
 	for (; p < end; p++) {
 		if (set->nfirst == 1) {
 			p = memchr(p, set->only, (size_t)(end - p));
 			if (p == NULL)
 				return end;
-		} else if (set->first[*p] == NULL)
-			continue;
-		if (end - p == 1)
-			return p;
-		pair = (unsigned int)p[0] << 8 | p[1];
-		if (set->pairs[pair / 8] & 1U << (pair % 8))
+		} else {
+			while (!set->begins[*p])
+				if (++p == end)
+					return end;
+		}
+		if (redact_is_begin(set, p, end))
 			return p;
 	}
 	return end;

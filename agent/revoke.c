@@ -92,6 +92,22 @@ revoke_on_timer(evutil_socket_t fd, short what, void *arg)
 	revoke_finish(rv);
 }
 
+/* Its shim, which would know, had to be killed: the kernel takes the rest
+ * along, but nobody saw it empty. */
+void
+revoke_on_forced(struct workloads *ws, uint64_t slot)
+{
+	struct revoke *rv;
+	size_t i;
+
+	TAILQ_FOREACH(rv, &ws->revokes, entry)
+		for (i = 0; i < rv->nslots; i++)
+			if (rv->slots[i] == slot)
+				secretnote_add(&rv->note, "a workload's "
+				    "supervisor did not react and was "
+				    "killed with it");
+}
+
 void
 revoke_on_end(struct workloads *ws, uint64_t slot)
 {

@@ -142,6 +142,7 @@ void workload_lease_answer(struct workloads *ws, uint32_t type,
 
 /* revoke.c, refresh.c: a workload is over; a shim has learned a value. */
 void revoke_on_end(struct workloads *ws, uint64_t slot);
+void revoke_on_forced(struct workloads *ws, uint64_t slot);
 void refresh_on_end(struct workloads *ws, uint64_t slot);
 void refresh_on_redacted(struct workloads *ws, uint64_t slot, uint64_t id,
     int ok);

@@ -415,6 +415,7 @@ workload_shim_on_timer(struct workload *w)
 	/* It survives SIGKILL for 5 s: the shim itself does not react. */
 	log_error("workload-kill", "handle=%s reason=\"its shim does not "
 	    "react\"", log_q(w->handle_id));
+	revoke_on_forced(w->ws, w->slot);
 	chan_close(&w->chan);
 	if (w->shim_pid > 0 && procid_is_alive(w->shim_pid, w->shim_ticks))
 		(void)kill(w->shim_pid, SIGKILL);

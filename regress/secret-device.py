@@ -286,8 +286,11 @@ def nowhere(hub, device):
         search_processes(device) + ([TMP + "/log"] * has_mark(TMP + "/log"))
     point(not hits, "during the run: spools, records, logs, environments, "
           "command lines and memfds hold no marker", hits)
-    hits = search_memory(device, "cloop-agentd")
-    point(not hits, "nor does the monitor's memory", hits)
+    hits = search_memory(device, "cloop-agentd") + \
+        search_memory(device, "agentd-fetch")
+    point(not hits, "nor does the memory of monitor and fetcher", hits)
+    point(search_memory(device, "cloop-shim"),
+          "the shim, which redacts, is where the search finds it")
     device.run('echo "$CFG"; test -e %s && echo reached; '
                'test -e "$CFG" && echo own' % path, "h2", "w2")
     point(until(lambda: "h2" in hub.ended) and "own" in hub.output["h2"] and

@@ -235,6 +235,20 @@ test_kill(void)
 }
 
 static void
+test_forced(void)
+{
+	reset();
+	TEST_START("an end that nobody saw is not called clean");
+	two.state = WL_ENDED;
+	do_revoke("lease-1", "", 1);
+	revoke_on_forced(&ws, one.slot);
+	end_workload(&one);
+	ASSERT_INT_EQ(nanswers, 1);
+	ASSERT_SIZE_T_EQ(rep.nkilled, 1);
+	ASSERT_TRUE(rep.error != NULL && *rep.error != '\0');
+}
+
+static void
 test_launch(void)
 {
 	reset();
@@ -345,4 +359,5 @@ test_end(void)
 	ASSERT_INT_EQ(rmdir(lt_base), 0);
 }
 
-UNIT_MAIN(test_scrub, test_kill, test_launch, test_refresh, test_end)
+UNIT_MAIN(test_scrub, test_kill, test_forced, test_launch, test_refresh,
+    test_end)

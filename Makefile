@@ -75,6 +75,9 @@ OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
 	priv/answer_secret.o priv/answer_lease.o priv/secretkind.o \
 	priv/grant.o priv/lease.o priv/lease_life.o priv/lease_render.o \
 	priv/revoke.o priv/revoke_group.o priv/refresh.o priv/auditlog.o \
+	priv/hwork.o \
+	priv/hwork_meta.o priv/hwork_branch.o priv/answer_work.o \
+	common/workmsg.o common/flatjson.o \
 	common/ctllease.o common/leasemsg.o \
 	$(STORE) common/ctlmsg.o $(SPEC) common/logindex.o common/pin.o \
 	sandbox/spawn.o $(COMMON) $(SELF)
@@ -108,7 +111,8 @@ OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
 	agent/secretfiles.o agent/secretfiles_wipe.o common/devlease.o \
 	common/redact.o \
 	agent/start_job.o agent/wjob.o agent/incoming.o agent/work.o \
-	agent/work_steps.o agent/work_save.o common/devjob.o agent/caps_detect.o agent/caps_host.o \
+	agent/work_check.o agent/work_steps.o agent/work_save.o \
+	common/devjob.o agent/caps_detect.o agent/caps_host.o \
 	agent/caps_kvm.o agent/caps_usb.o common/flatjson.o \
 	common/bundle.o common/pin.o common/spool.o common/field.o \
 	common/field_json.o common/jsonw.o common/spec.o \
@@ -125,6 +129,7 @@ OBJS_agentd-fetch = agent/agent_fetch.o agent/fetch_setup.o \
 	agent/fetch_send.o \
 	agent/fetch_hello.o agent/fetch_frame.o agent/fetch_decline.o \
 	agent/fetch_work.o agent/fetch_output.o agent/fetch_lease.o \
+	agent/fetch_incoming.o agent/fetch_back.o common/devjob.o \
 	agent/chan.o common/devlease.o \
 	common/spool.o $(NETIO) $(FRAME) $(COMMON) $(SELF)
 LIBS_agentd-fetch = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)

@@ -98,6 +98,8 @@ const struct conf_row agent_conf_rows[] = {
 	    CONF_NONE_OK, NULL, NULL },
 	{ "ReleaseURL", CONF_STRING, OFF(release_url), 0, MAX_URL_LEN, NULL,
 	    CONF_NONE_OK, NULL, NULL },
+	{ "AcceptProjectSeed", CONF_BOOL, OFF(accept_project_seed), 0, 0,
+	    "no", 0, NULL, NULL },
 	{ "HarnessInstall", CONF_BOOL, OFF(harness_install), 0, 0, "yes", 0,
 	    NULL, NULL },
 	{ "MaxProtocol", CONF_UINT, OFF(max_protocol), PROTO_MIN, PROTO_MAX,

@@ -56,6 +56,7 @@ struct agent_conf {
 	struct conf_list release_keys;
 	char *release_url;
 	int harness_install;
+	int accept_project_seed;
 	unsigned int max_protocol;
 	int log_level;			/* enum log_level */
 	int log_format;			/* enum log_format */

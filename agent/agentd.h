@@ -17,6 +17,7 @@
 #include "agent_conf.h"
 #include "credential.h"
 #include "environment.h"
+#include "incoming.h"
 #include "url.h"
 #include "workdir.h"
 
@@ -57,6 +58,7 @@ struct agentd {
 	struct event_base *base;
 	struct fetchctl *fetch;
 	struct workloads *workloads;
+	struct incoming incoming[MAX_INCOMING];	/* shipped branches */
 	int stopping;
 	int is_killing;			/* workloads end with us */
 	int exit_status;

@@ -13,8 +13,10 @@
 #include "../common/caps.h"
 #include "../common/util.h"
 #include "../common/xmem.h"
+#include "../sandbox/spawn.h"
 #include "agentd.h"
 #include "caps_detect.h"
+#include "work.h"
 
 #define CAPS_KVM_KEEP_MS (10 * 60 * 1000)
 
@@ -127,6 +129,7 @@ caps_has_kvm(struct agentd *a)
 void
 caps_detect(struct agentd *a, struct caps *c)
 {
+	char git[MAX_PATH_LEN + 1], helper[MAX_PATH_LEN + 1];
 	struct environment env;
 
 	caps_init(c);
@@ -138,6 +141,10 @@ caps_detect(struct agentd *a, struct caps *c)
 	c->max_concurrent = a->max_concurrent;
 	c->virtualization = caps_has_kvm(a);
 	caps_detect_usb(c, "/sys", "/dev");
+	/* All three are git; the helper that runs it comes with us. */
+	c->workspace_provisioning = c->write_back = c->branch_bundles =
+	    work_find_git(a, git, sizeof(git)) &&
+	    spawn_find_program("cloop-git", helper, sizeof(helper)) == 0;
 	caps_detect_labels(a, c);
 	c->update_channel = xstrdup(a->conf.update_channel == CHANNEL_EDGE ?
 	    "edge" : "stable");

@@ -260,6 +260,7 @@ fs_end_session(struct fs *fs)
 		w->offered = 0;
 		fo_on_link_end(w);
 	}
+	fi_drop_all(fs);
 	if (fs->has_welcome)
 		frame_clear_payload(FRAME_WELCOME, &fs->welcome);
 	fs->has_welcome = 0;

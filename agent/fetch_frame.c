@@ -17,6 +17,8 @@
 #include "fetch_session.h"
 
 #define FF_SKEW_NS (30 * 1000000000LL)
+#define FF_PROVISION_MS (35 * 60 * 1000)
+#define FF_SEED_MS (5 * 60 * 1000)
 
 union ff_payload {
 	struct frame_welcome welcome;
@@ -72,6 +74,19 @@ ff_send_started(struct fs *fs, const char *id, const char *handle,
 	return fs_send(fs, FRAME_STARTED, id, handle, &s, NULL);
 }
 
+/* A tree that is fetched first takes its time (04 §8.3.6); the monitor keeps
+ * the deadline, this is for the case that it does not. */
+static int64_t
+ff_get_prepare_ms(const struct spec *spec)
+{
+	int has_tree = spec->workspace.kind != NULL &&
+	    (strcmp(spec->workspace.kind, "git") == 0 ||
+	    strcmp(spec->workspace.kind, "bundle") == 0);
+
+	return (has_tree ? FF_PROVISION_MS : 0) +
+	    (spec->project_seed_len > 0 ? FF_SEED_MS : 0);
+}
+
 /* DEV_START: the spec in a memfd, wiped here afterwards. */
 static void
 ff_ask_start(struct fs *fs, const struct frame_env *env,
@@ -89,8 +104,9 @@ ff_ask_start(struct fs *fs, const struct frame_env *env,
 		goto out;
 	buf_put_str(&b, env->handle);
 	buf_put_u32(&b, (uint32_t)blob.len);
+	fi_end(fs, env->handle);
 	a = fa_put(fs, MSG_DEV_START, &b, fd, SHIM_START_TIMEOUT_MS +
-	    ASK_TIMEOUT_MS);
+	    ASK_TIMEOUT_MS + ff_get_prepare_ms(spec));
 	if (a == NULL)
 		r = CL_NOMEM;
 	else
@@ -121,6 +137,7 @@ ff_on_start(struct fs *fs, const struct frame_env *env, void *payload)
 		    spec->refusal);
 	else
 		ff_ask_start(fs, env, spec);
+	fi_drop(fs, env->handle);	/* what it did not take */
 }
 
 /* Result, code and text of a DEV_*_ANS. */
@@ -300,7 +317,9 @@ ff_on_timeout(struct fs *fs, const struct fa *a)
 			fs_send_error(fs, a->corr, "start_failed",
 			    "the device did not start it in time");
 		fw_release(fs, a->handle);
-	} else if (wanted && a->arg != NULL)
+	} else if (a->type == MSG_BRANCH_OPEN)
+		fi_on_timeout(fs, a->handle);
+	else if (wanted && a->arg != NULL)
 		ff_on_lease_timeout(fs, a);
 	else if (wanted)
 		fs_send_error(fs, a->corr, "protocol",
@@ -339,8 +358,11 @@ static void
 ff_on_error(struct fs *fs, const struct frame_env *env, void *payload)
 {
 	struct frame_error *e = payload;
+	struct fw *w;
 
-	(void)fs;
+	if (e->code != NULL && strcmp(e->code, "write_back_failed") == 0 &&
+	    (w = fw_find_handle(fs, env->handle)) != NULL)
+		fb_refuse(w, e);
 	log_warn("hub-error", "id=%s code=%s message=%s", log_q(env->id),
 	    log_q(e->code), log_q(e->message));
 }
@@ -356,6 +378,12 @@ ff_on_bye(struct fs *fs, const struct frame_env *env, void *payload)
 	if (!bye->reconnect)
 		fs->fatal = FATAL_BYE;
 	fs_fail(fs, "the hub said bye");
+}
+
+static void
+ff_on_branch_chunk(struct fs *fs, const struct frame_env *env, void *payload)
+{
+	fi_on_chunk(fs, env, payload);
 }
 
 static void
@@ -402,7 +430,7 @@ static const struct ff_row {
 	[FRAME_ATTACH_CLOSE] = { ff_on_ignored, FF_SILENT },
 	[FRAME_DEVICE_DATA] = { ff_on_ignored, FF_SILENT },
 	[FRAME_DEVICE_CLOSE] = { ff_on_ignored, FF_SILENT },
-	[FRAME_BRANCH_CHUNK] = { ff_on_ignored, FF_SILENT },
+	[FRAME_BRANCH_CHUNK] = { ff_on_branch_chunk, FF_SILENT },
 };
 
 /* Said once per type and session, never answered (01 §4.1). */
@@ -429,6 +457,8 @@ ff_on_undecodable(struct fs *fs, const struct frame_env *env,
 	    frame_name(env->type), log_q(env->id), log_q(fs->jx.why));
 	if (env->type == FRAME_BYE)
 		fs_fail(fs, "the hub said bye, unreadably");
+	else if (env->type == FRAME_BRANCH_CHUNK)
+		fi_fail_handle(fs, env->handle, fs->jx.why);
 	else if (row->on_failure == FF_ANSWER)
 		fs_send_error(fs, env->id, "protocol", fs->jx.why);
 }

@@ -106,6 +106,7 @@ fo_rewind(struct fw *w, uint64_t from)
 	fo_set_position(o, o->marks[fo_find_mark(o, from)]);
 	o->skip_to = from;
 	w->status_pos = 0;
+	fb_restart(w);
 	fw_set_dirty(w);
 }
 
@@ -114,6 +115,7 @@ fo_on_link_end(struct fw *w)
 {
 	w->out.queued_pos = w->out.wait_pos = 0;
 	w->status_pos = 0;
+	fb_restart(w);
 }
 
 void
@@ -264,7 +266,8 @@ fo_send_piece(struct fw *w)
 	return CL_OK;
 }
 
-/* All output was read and it has ended: the rest, then the status. */
+/* All output was read and it has ended: the rest, what comes back, then the
+ * status. */
 static int
 fo_send_end(struct fw *w)
 {
@@ -282,6 +285,8 @@ fo_send_end(struct fw *w)
 			return r;
 		o->queued_raw = o->raw;
 	}
+	if ((r = fb_step(w)) != CL_INCOMPLETE)
+		return r;
 	log_info("workload-ended", "handle=%s state=%s code=%lld bytes=%llu",
 	    log_q(w->handle), frame_state_name(w->state),
 	    (long long)w->exit_code, (unsigned long long)o->norm);

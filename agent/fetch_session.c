@@ -212,6 +212,7 @@ fs_open(struct fs *fs, struct event_base *base)
 	TAILQ_INIT(&fs->works);
 	TAILQ_INIT(&fs->dirty);
 	TAILQ_INIT(&fs->waiting);
+	TAILQ_INIT(&fs->incoming);
 	TAILQ_INIT(&fs->asks);
 	fs->next_ask = 1;
 	fs->state = FS_WAIT;

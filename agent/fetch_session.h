@@ -23,6 +23,7 @@
 #include "chan.h"
 #include "fetch_ask.h"
 #include "fetch_conf.h"
+#include "fetch_incoming.h"
 #include "fetch_link.h"
 #include "fetch_work.h"
 
@@ -82,6 +83,8 @@ struct fs {
 	/* tables */
 	struct fw_list works, dirty, waiting;
 	size_t nworks;
+	struct fi_list incoming;
+	size_t nincoming;
 	struct fa_list asks;
 	size_t nasks;
 	uint64_t next_ask;

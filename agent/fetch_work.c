@@ -74,6 +74,7 @@ fw_del(struct fw *w)
 		spool_close(&w->spool);
 	TAILQ_REMOVE(&fs->works, w, entry);
 	fs->nworks--;
+	fb_clear(&w->back);
 	free(w->error);
 	free(w);
 }
@@ -92,6 +93,7 @@ fw_on_handle(struct fs *fs, struct imsg *m)
 		return CL_NOMEM;
 	w->fs = fs;
 	w->wake_fd = -1;
+	fb_init(&w->back);
 	w->slot = buf_get_u64(&m->body);
 	buf_get_str(&m->body, w->handle, MAX_ID_LEN);
 	w->pid = buf_get_i64(&m->body);

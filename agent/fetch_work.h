@@ -22,6 +22,7 @@
 #include "../common/limits.h"
 #include "../common/spool.h"
 #include "../common/utf8.h"
+#include "fetch_back.h"
 
 struct event;
 struct fs;
@@ -68,6 +69,7 @@ struct fw {
 	struct event *wake;	/* the shim's eventfd */
 	int wake_fd;
 	struct fo out;
+	struct fb back;
 	/* the end, once the monitor told it */
 	int exited;
 	uint8_t state;		/* HS_* */

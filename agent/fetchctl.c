@@ -217,6 +217,7 @@ fetchctl_on_end(void *arg, const char *why)
 	f->is_serving = 0;
 	fetchctl_set_link(f, LINK_DOWN);
 	resolve_stop(&f->resolve);
+	incoming_drop_all(f->a);
 	if (f->pid > 0)
 		(void)kill(f->pid, SIGKILL);
 	else

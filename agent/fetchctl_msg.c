@@ -7,6 +7,7 @@
  * CL_FORMAT from one of them kills the fetcher.  Nothing here parses what
  * the hub wrote: a spec arrives in its message form and is checked again.
  */
+#include <fcntl.h>
 #include <string.h>
 
 #include <bsd/stdlib.h>
@@ -180,6 +181,54 @@ fetchctl_on_start(struct fetchctl *f, struct imsg *m)
 	return r;
 }
 
+/* Shipped branches: names of handles that need not exist yet. */
+static int
+fetchctl_on_branch_open(struct fetchctl *f, struct imsg *m)
+{
+	char handle_id[MAX_ID_LEN + 1];
+	struct buf b;
+	int fd, r;
+
+	buf_get_str(&m->body, handle_id, MAX_ID_LEN);
+	if (buf_end(&m->body) != 0 || !util_is_id(handle_id))
+		return CL_FORMAT;
+	if ((r = incoming_open(f->a, handle_id, &fd)) != 0) {
+		log_warn("branch-open", "handle=%s reason=\"%s\"",
+		    log_q(handle_id), cl_strerror(r));
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	}
+	buf_init(&b, 1);
+	buf_put_u8(&b, r == 0);
+	fetchctl_send(f, MSG_BRANCH_OPEN_ANS, m->id, f->generation, &b, fd);
+	buf_clear(&b);
+	return CL_OK;
+}
+
+static int
+fetchctl_on_branch_end(struct fetchctl *f, struct imsg *m)
+{
+	char handle_id[MAX_ID_LEN + 1], failure[256];
+
+	buf_get_str(&m->body, handle_id, MAX_ID_LEN);
+	buf_get_str(&m->body, failure, sizeof(failure) - 1);
+	if (buf_end(&m->body) != 0 || !util_is_id(handle_id))
+		return CL_FORMAT;
+	incoming_end(f->a, handle_id, failure);
+	return CL_OK;
+}
+
+static int
+fetchctl_on_branch_drop(struct fetchctl *f, struct imsg *m)
+{
+	char handle_id[MAX_ID_LEN + 1];
+
+	buf_get_str(&m->body, handle_id, MAX_ID_LEN);
+	if (buf_end(&m->body) != 0 || !util_is_id(handle_id))
+		return CL_FORMAT;
+	incoming_drop(f->a, handle_id);
+	return CL_OK;
+}
+
 static int
 fetchctl_on_sent(struct fetchctl *f, struct imsg *m)
 {
@@ -330,6 +379,9 @@ static const struct fetchctl_row {
 	{ MSG_ENROLLED, fetchctl_on_enrolled },
 	{ MSG_DEV_CAPS, fetchctl_on_caps },
 	{ MSG_DEV_START, fetchctl_on_start },
+	{ MSG_BRANCH_OPEN, fetchctl_on_branch_open },
+	{ MSG_BRANCH_END, fetchctl_on_branch_end },
+	{ MSG_BRANCH_DROP, fetchctl_on_branch_drop },
 	{ MSG_DEV_SENT, fetchctl_on_sent },
 	{ MSG_DEV_ACKED, fetchctl_on_acked },
 	{ MSG_DEV_DONE, fetchctl_on_done },

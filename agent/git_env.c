@@ -16,8 +16,6 @@
 #include "../common/err.h"
 #include "git_job.h"
 
-#define GE_PATH "/usr/local/bin:/usr/bin:/bin"
-
 static void
 ge_take(struct ge *e, char *entry)
 {
@@ -63,7 +61,7 @@ ge_config(struct ge *e, const char *key, const char *value)
 }
 
 static const char *const ge_fixed[] = {
-	"PATH=" GE_PATH,
+	"PATH=/usr/local/bin:/usr/bin:/bin",
 	"LC_ALL=C",
 	"GIT_TERMINAL_PROMPT=0",
 	"GIT_ASKPASS=/nonexistent",

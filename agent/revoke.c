@@ -149,8 +149,10 @@ revoke_scrub(struct revoke *rv, struct workload *w, int whole)
 	if (w->dir.fd != -1 && holding_save(w->holding, w->dir.fd) != 0)
 		secretnote_add(&rv->note, "the scrub could not be recorded");
 	/* What it would be given is gone: it must not begin without. */
-	if (w->state == WL_LAUNCHING)
+	if (w->state == WL_LAUNCHING || w->state == WL_PREPARING)
 		w->is_cancelled = 1;
+	if (w->state == WL_PREPARING)
+		work_cancel(w);
 }
 
 /* -------------------------------------------------------------------- kill */
@@ -169,7 +171,7 @@ revoke_kill(struct revoke *rv, struct workload *w)
 		    NULL)
 			return CL_NOMEM;
 		rep->nkilled++;
-	} else if (w->state != WL_LAUNCHING)
+	} else if (w->state != WL_LAUNCHING && w->state != WL_PREPARING)
 		return CL_OK;
 	/* One that launches is ended as soon as it is decided. */
 	rv->slots[rv->nslots++] = w->slot;

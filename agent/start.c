@@ -31,6 +31,7 @@
 #include "fetchctl.h"
 #include "start.h"
 #include "vault.h"
+#include "work.h"
 #include "workloads.h"
 
 void
@@ -64,6 +65,7 @@ struct start {
 	struct shim_job job;
 	struct holding *holding;
 	struct redact *redact;		/* of its own material */
+	struct work *work;
 };
 
 /*
@@ -173,6 +175,7 @@ start_launch(struct start *st)
 {
 	struct workload_start ws = { .handle_id = st->handle_id,
 	    .job = &st->job, .spec = &st->spec, .ask = st->ask };
+	char *why = NULL;
 	int r;
 
 	r = workdir_open(&st->a->root, st->spec.work_dir, &st->wd);
@@ -192,15 +195,25 @@ start_launch(struct start *st)
 		    st->wd.path, st->home, &st->job);
 	if (r == 0 && st->holding != NULL)
 		r = start_add_leases(&st->holding->set, &st->job);
+	if (r == 0)
+		r = work_make(st->a, &st->spec, st->handle_id, &st->wd,
+		    &st->work, &why);
 	if (r != 0) {
 		workload_lease_drop(st->holding);
 		st->holding = NULL;
-		start_refuse_log(st, NULL,
+		start_refuse_log(st, NULL, why != NULL ? why :
 		    "the workload's environment cannot be made");
+		free(why);
 		return;
 	}
 	ws.tree_fd = st->wd.fd;
 	ws.holding = st->holding;
+	ws.work = st->work;
+	if (st->work != NULL) {	/* its texts are told later */
+		st->work->redact = st->redact;
+		st->redact = NULL;
+	}
+	st->work = NULL;
 	st->wd.fd = -1;
 	st->holding = NULL;
 	r = workloads_start(st->a->workloads, &ws);
@@ -272,8 +285,11 @@ start_answer(struct agentd *a, const struct workload_ask *ask,
 		r = buf_end(&b);
 	if (r == 0)
 		start_serve(&st);
+	/* A shipped branch that this start did not take. */
+	incoming_drop(a, handle_id);
 	workload_lease_drop(st.holding);
 	redact_free(st.redact);
+	work_free(st.work);
 	workdir_close(&st.wd);
 	free(st.home);
 	shim_job_clear(&st.job);

@@ -37,6 +37,14 @@ int start_make_job(const struct agentd *a, const struct spec *s,
 /* Its lease directories, for the workload to use.  CL_LIMIT. */
 int start_add_leases(const struct secretset *s, struct shim_job *job);
 
+/*
+ * The job of one step of a workload (wjob.h): a helper of ours, confined to
+ * the tree and the system.  CL_NOTFOUND: there is no such helper.
+ */
+int start_make_step(const struct agentd *a, const char *handle_id,
+    const char *program, const char *tree, int64_t timeout_s,
+    struct shim_job *job);
+
 /* Refuse: an error frame (code) or started.error (code NULL). */
 void start_refuse(struct agentd *a, const struct workload_ask *ask,
     const char *code, const char *text);

@@ -17,14 +17,17 @@
 #include <bsd/string.h>
 
 #include "../common/err.h"
+#include "../common/limits.h"
 #include "../common/log.h"
 #include "../common/paths.h"
 #include "../common/spec.h"
 #include "../common/xmem.h"
 #include "../sandbox/shim.h"
+#include "../sandbox/spawn.h"
 #include "agentd.h"
 #include "secretfiles.h"
 #include "start.h"
+#include "work.h"
 
 extern char **environ;
 
@@ -32,28 +35,6 @@ static int
 start_is_set(const char *s)
 {
 	return s != NULL && *s != '\0';
-}
-
-/* 04 §8.1: the kinds that fetch nothing. */
-static const char *
-start_check_workspace(const struct spec *s)
-{
-	const struct spec_workspace *w = &s->workspace;
-
-	if (w->branch_bundle != NULL)
-		return "this device cannot build a tree from a shipped branch";
-	if (!start_is_set(w->kind) || strcmp(w->kind, "none") == 0)
-		return NULL;
-	if (strcmp(w->kind, "bind") == 0)
-		return "workspace kind bind: this device shares no file "
-		    "system with the hub";
-	if (strcmp(w->kind, "git") == 0)
-		return "workspace kind git: this device cannot fetch a git "
-		    "workspace";
-	if (strcmp(w->kind, "executor") == 0)
-		return "workspace kind executor: it needs a project seed, and "
-		    "this device accepts none";
-	return "this device does not know the workspace kind";
 }
 
 /* 06 §4: what a process on the host cannot be given. */
@@ -96,8 +77,6 @@ start_check_support(const struct agentd *a, const struct spec *s)
 		return s->refusal;
 	if (s->git_ca != NULL)
 		return "this device cannot honour a git CA";
-	if (s->project_seed_len > 0)
-		return "this device accepts no project seed";
 	if (s->virtual != NULL)
 		return "this device has no virtual executors";
 	if (s->sandbox.mode != NULL &&
@@ -105,10 +84,8 @@ start_check_support(const struct agentd *a, const struct spec *s)
 		return "this device cannot run containers";
 	if (s->nforwarded_devices > 0)
 		return "no such device channel is open on this device";
-	if ((why = start_check_workspace(s)) != NULL)
+	if ((why = work_check(a, s)) != NULL)
 		return why;
-	if (start_is_set(s->write_back.mode))
-		return "this device cannot return work (write_back)";
 	if (a->conf.host_mode == HOSTMODE_OFF)
 		return "host mode is switched off on this device "
 		    "(HostMode off)";
@@ -245,5 +222,64 @@ start_make_job(const struct agentd *a, const struct spec *s,
 		xasprintf(&job->timeout_text, "timeout after %lldm0s",
 		    (long long)s->timeout_minutes);
 	}
+	return CL_OK;
+}
+
+/* Only what a sanitizer or the dynamic linker of a test build needs. */
+static int
+start_put_step_env(struct shim_job *job)
+{
+	static const char *const pass[] = { "ASAN_OPTIONS", "UBSAN_OPTIONS" };
+	const char *value;
+	size_t i;
+
+	job->env.v = xcalloc(sizeof(pass) / sizeof(pass[0]) + 2,
+	    sizeof(*job->env.v));
+	job->env.v[job->env.n++] = xstrdup("PATH=/usr/bin:/bin");
+	for (i = 0; i < sizeof(pass) / sizeof(pass[0]); i++) {
+		value = getenv(pass[i]);
+		if (i == 0)	/* a leak check needs ptrace */
+			xasprintf(&job->env.v[job->env.n++],
+			    "%s=%s%sdetect_leaks=0", pass[i],
+			    value == NULL ? "" : value,
+			    value == NULL ? "" : ":");
+		else if (value != NULL)
+			xasprintf(&job->env.v[job->env.n++], "%s=%s",
+			    pass[i], value);
+	}
+	return CL_OK;
+}
+
+int
+start_make_step(const struct agentd *a, const char *handle_id,
+    const char *program, const char *tree, int64_t timeout_s,
+    struct shim_job *job)
+{
+	char path[MAX_PATH_LEN + 1], *slash;
+	int r;
+
+	memset(job, 0, sizeof(*job));
+	if ((r = spawn_find_program(program, path, sizeof(path))) != 0)
+		return r;
+	job->argv.v = xcalloc(2, sizeof(*job->argv.v));
+	job->argv.v[job->argv.n++] = xstrdup(path);
+	if ((r = start_put_step_env(job)) != 0)
+		return r;
+	job->handle = xstrdup(handle_id);
+	/* Also on a device whose workloads are not confined. */
+	job->mode = SHIM_MODE_CONFINED;
+	job->flags = SHIM_F_STEP | SHIM_F_NARROW;
+	job->log_level = (uint8_t)log_get_level();
+	job->uid = a->work_uid == (uid_t)-1 ? SHIM_STAY : a->work_uid;
+	job->gid = a->work_uid == (uid_t)-1 ? SHIM_STAY : a->work_gid;
+	job->tree = xstrdup(tree);
+	job->work_root = xstrdup(a->root.path);
+	start_put_hidden(a, job);
+	job->readable.v = xcalloc(MAX_SHIM_PATHS, sizeof(*job->readable.v));
+	if ((slash = strrchr(path, '/')) != NULL && slash != path) {
+		*slash = '\0';
+		(void)start_add_path(&job->readable, path);
+	}
+	job->timeout_s = (uint64_t)timeout_s;
 	return CL_OK;
 }

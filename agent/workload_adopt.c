@@ -139,6 +139,18 @@ workload_adopt_open_files(struct workload *w)
 	return workload_make_wake(w);
 }
 
+/* What it will give back; without, its end is reported all the same. */
+static void
+workload_adopt_work(struct workload *w)
+{
+	int r = work_load(w->ws->a, &w->dir, &w->work);
+
+	if (r != 0 && r != CL_NOTFOUND)
+		log_error("workload-adopt", "handle=%s reason=\"its work "
+		    "cannot be returned: %s\"", log_q(w->handle_id),
+		    cl_strerror(r));
+}
+
 /* One directory; the workload is ADOPTING or over afterwards. */
 static void
 workload_adopt_dir(struct workloads *ws, const char *name)
@@ -160,6 +172,7 @@ workload_adopt_dir(struct workloads *ws, const char *name)
 	}
 	w->dir = d;
 	workload_lease_load(w);
+	workload_adopt_work(w);
 	w->shim_pid = (pid_t)m.shim_pid;
 	w->shim_ticks = m.shim_ticks;
 	w->started_at = m.created_at;

@@ -18,6 +18,7 @@
 #include "chan.h"
 #include "handledir.h"
 #include "vault.h"
+#include "work.h"
 #include "workloads.h"
 
 struct event;
@@ -25,14 +26,18 @@ struct field_table;
 struct spec_secret_file;
 
 /*
+ *	PREPARING	its tree is built	-> LAUNCHING, DEAD
  *	LAUNCHING	shim has the job	-> RUNNING, DEAD
  *	ADOPTING	a dead agent's		-> RUNNING, ENDED
- *	RUNNING		the command runs	-> ENDED, DEAD (refused)
+ *	RUNNING		the command runs	-> RETURNING, ENDED,
+ *						   DEAD (refused)
+ *	RETURNING	its work is collected	-> ENDED, DEAD (refused)
  *	ENDED		the end is owed		-> DEAD (delivered)
  *	DEAD		freed at the end of the turn
  */
 enum workload_state {
-	WL_LAUNCHING, WL_ADOPTING, WL_RUNNING, WL_ENDED, WL_DEAD
+	WL_PREPARING, WL_LAUNCHING, WL_ADOPTING, WL_RUNNING, WL_RETURNING,
+	WL_ENDED, WL_DEAD
 };
 
 /* A shim makes its adoption socket once it notices that we are gone. */
@@ -65,6 +70,7 @@ struct workload {
 	int is_killed;			/* by a revoke */
 	int is_cancelled;		/* a lease went before it ran */
 	struct holding *holding;	/* NULL: no lease, or given back */
+	struct work *work;		/* NULL: nothing goes in or back */
 	int nkills;			/* escalation steps taken */
 	int pending_sig;		/* came before the start was decided */
 	struct workload_ask asks[WORKLOAD_MAX_ASKS];
@@ -106,6 +112,9 @@ int workload_format_socket(const struct workload *w, char *dst,
     size_t dstlen);
 /* Make the eventfd. */
 int workload_make_wake(struct workload *w);
+/* The work of work.h is done: go on, or refuse the start with this text. */
+void workload_prepared(struct workload *w, const char *why);
+void workload_returned(struct workload *w);
 /* Answer all who asked for this start. */
 void workload_answer_started(struct workload *w);
 void workload_announce(struct workload *w);

@@ -191,7 +191,7 @@ workload_shim_on_end(void *arg, const char *why)
 	}
 	if (w->state == WL_ADOPTING)
 		workload_set_timer(w, WORKLOAD_RETRY_MS);
-	else if (w->state == WL_LAUNCHING)
+	else if (w->state == WL_LAUNCHING || w->state == WL_PREPARING)
 		workload_shim_refuse(w, "the workload's supervisor ended "
 		    "before the start was decided");
 	else if (w->state == WL_RUNNING)
@@ -273,7 +273,33 @@ workload_shim_send_all(struct workload *w, const struct workload_start *st)
 	    (r = workload_shim_send_fd(w, MSG_SHIM_TREE, st->tree_fd)) != 0 ||
 	    (r = workload_lease_send(w, st->spec)) != 0)
 		return r;
-	return chan_send(&w->chan, MSG_SHIM_GO, 0, NULL, -1);
+	return CL_OK;
+}
+
+static int
+workload_shim_send_go(struct workload *w)
+{
+	int r = chan_send(&w->chan, MSG_SHIM_GO, 0, NULL, -1);
+
+	if (r == 0)
+		workload_set_timer(w, SHIM_START_TIMEOUT_MS);
+	return r;
+}
+
+/* The shim waited for its GO meanwhile, with all it needs. */
+void
+workload_prepared(struct workload *w, const char *why)
+{
+	if (w->state != WL_PREPARING)
+		return;
+	if (w->is_cancelled)
+		why = "lease revoked before launch";
+	workload_enter_state(w, WL_LAUNCHING, why == NULL ? "prepared" :
+	    "not prepared");
+	if (why == NULL && !w->is_refused && workload_shim_send_go(w) != 0)
+		why = "the workload's supervisor cannot be started";
+	if (why != NULL || w->is_refused)
+		workload_shim_refuse(w, why != NULL ? why : "refused");
 }
 
 static int
@@ -334,7 +360,10 @@ workload_shim_launch(struct workload *w, const struct workload_start *st)
 	if ((r = workload_shim_send_all(w, st)) != 0)
 		return r;
 	CRASH_POINT("start.go");
-	workload_set_timer(w, SHIM_START_TIMEOUT_MS);
+	if (w->work == NULL)
+		return workload_shim_send_go(w);
+	workload_enter_state(w, WL_PREPARING, "work");
+	work_prepare(w);
 	return CL_OK;
 }
 
@@ -349,9 +378,11 @@ workloads_start(struct workloads *ws, const struct workload_start *st)
 	w = workload_new(ws, st->handle_id, 0, WL_LAUNCHING);
 	if (w == NULL) {
 		workload_lease_drop(st->holding);
+		work_free(st->work);
 		goto out;
 	}
 	w->holding = st->holding;
+	w->work = st->work;
 	w->asks[w->nasks++] = *st->ask;
 	if (workload_format_socket(w, path, sizeof(path)) == 0)
 		st->job->socket = strdup(path);

@@ -31,9 +31,11 @@
 #include "../common/xmem.h"
 #include "agentd.h"
 #include "fetchctl.h"
+#include "wjob.h"
 #include "workload_int.h"
 
 static const char *const workload_states[] = {
+	[WL_PREPARING] = "preparing", [WL_RETURNING] = "returning",
 	[WL_LAUNCHING] = "launching", [WL_ADOPTING] = "adopting",
 	[WL_RUNNING] = "running", [WL_ENDED] = "ended", [WL_DEAD] = "dead",
 };
@@ -94,6 +96,8 @@ static void
 workload_clear(struct workload *w)
 {
 	chan_close(&w->chan);
+	work_free(w->work);
+	w->work = NULL;
 	if (w->has_spool)
 		spool_close(&w->spool);
 	w->has_spool = 0;
@@ -264,6 +268,8 @@ workload_send_exit(struct workload *w)
 {
 	struct buf b;
 
+	if (w->work != NULL)
+		work_announce(w);
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, w->slot);
 	shim_exit_put(&b, &w->end);
@@ -279,7 +285,8 @@ workload_announce(struct workload *w)
 	int fd;
 
 	if (w->is_refused || !w->has_spool ||
-	    (w->state != WL_RUNNING && w->state != WL_ENDED) ||
+	    (w->state != WL_RUNNING && w->state != WL_RETURNING &&
+	    w->state != WL_ENDED) ||
 	    !fetchctl_is_serving(w->ws->a->fetch, NULL))
 		return;
 	if (handledir_open_spool(&w->dir, O_RDONLY, &fd) != 0) {
@@ -351,7 +358,7 @@ workloads_answer_again(struct workloads *ws, const char *handle_id,
 
 	if (w == NULL)
 		return 0;
-	if (w->state == WL_LAUNCHING) {
+	if (w->state == WL_LAUNCHING || w->state == WL_PREPARING) {
 		/* One more than the bound is dropped: its hub asks again or
 		 * learns from the next heartbeat. */
 		if (w->nasks < WORKLOAD_MAX_ASKS)
@@ -389,15 +396,28 @@ workload_end(struct workload *w, const struct shim_exit *end)
 	    "exited" : end->state == HS_KILLED ? "killed" : "failed",
 	    (long long)end->exit_code, (unsigned long long)end->total_raw,
 	    log_q(*end->error == '\0' ? NULL : end->error));
-	workload_enter_state(w, WL_ENDED, "ended");
+	workload_enter_state(w, WL_RETURNING, "ended");
 	/* No process of it is left: nor is its plaintext (04 §11.6). */
 	workload_lease_release(w);
-	if (w->is_refused)
-		workload_forget(w, "refused");
-	else if (!was_adopting)
-		workload_send_exit(w);
+	/* What the hub refused gives nothing back (04 §18.1 note 7). */
+	if (w->work != NULL && !w->is_refused)
+		work_return(w);
+	else
+		workload_returned(w);
 	if (was_adopting)
 		workload_adopt_check(w->ws);
+}
+
+void
+workload_returned(struct workload *w)
+{
+	if (w->state != WL_RETURNING)
+		return;
+	workload_enter_state(w, WL_ENDED, "returned");
+	if (w->is_refused)
+		workload_forget(w, "refused");
+	else
+		workload_send_exit(w);
 }
 
 /* ----------------------------------------------- what the fetcher may say */
@@ -463,6 +483,8 @@ workload_refuse(struct workload *w, const char *reason)
 		workload_forget(w, "refused");
 	else if (w->state == WL_RUNNING)
 		workload_shim_terminate(w);
+	else if (w->state == WL_PREPARING || w->state == WL_RETURNING)
+		work_cancel(w);
 	/* LAUNCHING and ADOPTING: once they are decided. */
 }
 
@@ -491,8 +513,12 @@ workloads_signal(struct workloads *ws, const char *handle_id, int sig)
 			w->pending_sig = sig;
 		return CL_OK;
 	}
+	if (w->state == WL_PREPARING) {
+		work_cancel(w);		/* the start fails then */
+		return CL_OK;
+	}
 	/* Draining: the process is gone, which is success (04 §6.4). */
-	if (w->state == WL_ENDED)
+	if (w->state == WL_ENDED || w->state == WL_RETURNING)
 		return CL_OK;
 	return workload_shim_signal(w, sig);
 }
@@ -544,10 +570,13 @@ workloads_on_exit(struct workloads *ws, pid_t pid, int status)
 	struct workload *w;
 
 	TAILQ_FOREACH(w, &ws->list, entry)
-		if (w->shim_pid == pid && w->state != WL_DEAD)
+		if (w->state != WL_DEAD && (w->shim_pid == pid ||
+		    (w->work != NULL && wjob_on_exit(w->work->job, pid))))
 			break;
 	if (w == NULL)
 		return 0;
+	if (w->shim_pid != pid)
+		return 1;
 	w->shim_pid = 0;
 	if (w->state == WL_LAUNCHING || w->state == WL_RUNNING)
 		log_warn("shim-exit", "handle=%s status=%#x",

@@ -19,6 +19,7 @@ struct dev_revoke;
 struct holding;
 struct shim_job;
 struct spec;
+struct work;
 struct workloads;
 
 /* Where an answer to the fetcher goes. */
@@ -49,8 +50,8 @@ int workloads_answer_again(struct workloads *ws, const char *handle_id,
 /* 1 when MaxConcurrent workloads are tracked. */
 int workloads_is_full(const struct workloads *ws);
 /*
- * Launch: directory, spool, secret files, shim.  The answer goes to `ask`
- * when the shim has decided.  On failure CL_*, and nothing is left; the
+ * Launch: directory, spool, secret files, work tree, shim.  The answer goes
+ * to `ask` when the shim has decided.  On failure CL_*, and nothing is left; the
  * caller answers.
  */
 struct workload_start {
@@ -58,6 +59,7 @@ struct workload_start {
 	struct shim_job *job;
 	int tree_fd;			/* work directory; taken */
 	struct holding *holding;	/* taken; NULL: no lease */
+	struct work *work;		/* taken; NULL: none */
 	const struct spec *spec;	/* contents of its files */
 	const struct workload_ask *ask;
 };

@@ -56,8 +56,12 @@ OBJS_test_workdir = agent/workdir.o $(COMMON)
 OBJS_test_environment = agent/environment.o $(COMMON)
 OBJS_test_agent_conf = agent/agent_conf.o $(COMMON)
 OBJS_test_handledir = agent/handledir.o agent/procid.o $(COMMON)
-OBJS_test_start = agent/start_job.o agent/environment.o sandbox/shim_job.o \
+OBJS_test_start = agent/start_job.o agent/work_check.o \
+	agent/environment.o sandbox/shim_job.o $(SPEC) $(SPAWN)
+LIBS_test_start = $(SPAWN_LIBS)
+OBJS_test_git_env = agent/git_env.o common/devjob.o common/redact.o \
 	$(SPEC) $(COMMON)
+OBJS_test_git_tree = agent/git_tree.o $(COMMON)
 
 OBJS_test_ask = net/ask.o $(COMMON)
 OBJS_test_logindex = common/logindex.o $(COMMON)
@@ -121,8 +125,9 @@ LIBS_test_fetch_output = $(LIB_JSONC)
 OBJS_test_cloopd_key = net/tlskey.o $(COMMON)
 LIBS_test_cloopd_key = $(LIB_CRYPTO)
 OBJS_test_caps_detect = agent/caps_detect.o agent/caps_host.o \
-	agent/caps_kvm.o agent/caps_usb.o agent/environment.o $(SPEC) \
-	$(COMMON)
+	agent/caps_kvm.o agent/caps_usb.o agent/environment.o \
+	agent/work_check.o $(SPEC) $(SPAWN)
+LIBS_test_caps_detect = $(SPAWN_LIBS)
 
 OBJS_test_redact = common/redact.o $(COMMON)
 OBJS_fuzz_redact = common/redact.o $(COMMON)

@@ -56,6 +56,18 @@ fw_put_status(struct fw *w, const char *id, int final)
 	return CL_OK;
 }
 
+/* Nothing comes back here; see test_fetch_back.c. */
+int
+fb_step(struct fw *w)
+{
+	return CL_INCOMPLETE;
+}
+
+void
+fb_restart(struct fw *w)
+{
+}
+
 void
 fs_ask_monitor(struct fs *f, uint32_t type, uint64_t id,
     const struct buf *body, int fd)

@@ -5,6 +5,7 @@
  * What a device refuses, and the job it makes of the rest (04 §7, 06 §4,
  * 01 §17).
  */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "agent/agentd.h"
@@ -13,6 +14,7 @@
 #include "common/err.h"
 #include "common/msgcat.h"
 #include "common/spec.h"
+#include "common/util.h"
 #include "sandbox/shim.h"
 #include "unit.h"
 
@@ -96,7 +98,6 @@ test_unsupported(void)
 	char *keys[] = { "A" };
 	struct spec_git_ca ca;
 	struct spec_virtual virtual;
-	struct spec_bundle bundle;
 	uint8_t seed[1] = { 0x1f };
 
 	reset();
@@ -108,13 +109,52 @@ test_unsupported(void)
 	s.sandbox.mode = "container", refused("container");
 	s.forwarded_devices = keys, s.nforwarded_devices = 1,
 	    refused("forwarded");
+	s.workspace.kind = "bind", refused("bind");
+	s.workspace.kind = "executor", refused("executor without a seed");
+	a.conf.host_mode = HOSTMODE_OFF, refused("HostMode off");
+}
+
+/* The PATH decides whether there is a git. */
+static void
+test_work(void)
+{
+	struct spec_credential cred = { .host = "forge.example",
+	    .expires_at = UTIL_TIME_ZERO };
+	uint8_t seed[1] = { 0x1f };
+
+	reset();
+	TEST_START("a tree needs git (04 §8, §19)");
+	setenv("PATH", "/nonexistent", 1);
 	s.workspace.kind = "git", refused("git");
 	s.workspace.kind = "bundle", refused("bundle");
-	s.workspace.kind = "bind", refused("bind");
-	s.workspace.kind = "executor", refused("executor");
-	s.workspace.branch_bundle = &bundle, refused("branch");
-	s.write_back.mode = "push", refused("write-back");
-	a.conf.host_mode = HOSTMODE_OFF, refused("HostMode off");
+	setenv("PATH", "/usr/bin:/bin", 1);
+	s.workspace.kind = "git";
+	s.workspace.repo = "https://forge.example:8443/r.git";
+	ASSERT_PTR_EQ(start_check_support(&a, &s), NULL);
+	s.write_back.mode = "push";
+	ASSERT_PTR_EQ(start_check_support(&a, &s), NULL);
+	TEST_START("a credential goes to its host only, and in time (04 §8.2)");
+	s.workspace_credential = &cred;
+	ASSERT_PTR_EQ(start_check_support(&a, &s), NULL);
+	cred.host = "forge.example:8443";
+	ASSERT_PTR_EQ(start_check_support(&a, &s), NULL);
+	cred.host = "evil.example";
+	ASSERT_PTR_NE(start_check_support(&a, &s), NULL);
+	cred.host = "example";
+	ASSERT_PTR_NE(start_check_support(&a, &s), NULL);
+	cred.host = NULL;
+	cred.expires_at = util_wall_ns() + 3600 * 1000000000LL;
+	ASSERT_PTR_EQ(start_check_support(&a, &s), NULL);
+	cred.expires_at = util_wall_ns() - 1;
+	ASSERT_PTR_NE(start_check_support(&a, &s), NULL);
+	reset();
+	TEST_START("a seed needs AcceptProjectSeed (04 §10.3)");
+	s.project_seed = seed, s.project_seed_len = 1;
+	s.workspace.kind = "executor";
+	ASSERT_PTR_NE(start_check_support(&a, &s), NULL);
+	a.conf.accept_project_seed = 1;
+	ASSERT_PTR_EQ(start_check_support(&a, &s), NULL);
+	reset();
 }
 
 static void
@@ -215,5 +255,5 @@ test_job(void)
 	shim_job_clear(&job);
 }
 
-UNIT_MAIN(test_plain, test_host, test_unsupported, test_secrets, test_leases,
-    test_job)
+UNIT_MAIN(test_plain, test_host, test_unsupported, test_work, test_secrets,
+    test_leases, test_job)

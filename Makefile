@@ -75,6 +75,8 @@ OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
 	priv/answer_secret.o priv/answer_lease.o priv/secretkind.o \
 	priv/grant.o priv/lease.o priv/lease_life.o priv/lease_render.o \
 	priv/revoke.o priv/revoke_group.o priv/refresh.o priv/auditlog.o \
+	priv/hwork.o priv/hwork_meta.o priv/hwork_branch.o \
+	priv/answer_work.o common/workmsg.o common/flatjson.o \
 	priv/hwork.o \
 	priv/hwork_meta.o priv/hwork_branch.o priv/answer_work.o \
 	common/workmsg.o common/flatjson.o \
@@ -162,13 +164,15 @@ OBJS_cloop-enroll = store/cloop_enroll.o store/enroll_mint.o \
 	common/flatjson.o common/pin.o $(STORE) $(COMMON)
 LIBS_cloop-enroll = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
 
-OBJS_cloopctl = priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \
+OBJS_cloopctl = priv/cloopctl_result.o priv/cloopctl_ship.o priv/gitjob.o \
+	priv/bundlevet.o priv/bundlevet_git.o common/workmsg.o \
+	sandbox/landlock.o priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \
 	priv/cloopctl_logview.o priv/cloopctl_follow.o priv/cloopctl_run.o \
 	priv/cloopctl_admin.o priv/cloopctl_secret.o priv/cloopctl_lease.o \
 	common/ctlclient.o common/ctlmsg.o common/ctllease.o \
 	common/leasemsg.o \
 	common/logindex.o $(SPEC) $(COMMON)
-LIBS_cloopctl = $(LIB_BSD)
+LIBS_cloopctl = -lmd $(LIB_BSD)
 
 # Where each program goes.
 SBIN_PROGS = cloopd cloop-agentd cloop-keygen cloop-enroll

@@ -109,6 +109,23 @@ enum msg_dir {
  * REFRESH	u64 session, u32 len  fd: memfd, struct lease_refresh
  * REFRESH_ANS	u8 result (RES_*), str code, str text, struct lease_refreshed
  *		(common/leasemsg.h)
+ * Work that goes and comes (01 §11, §12):
+ * HANDLE_WORK	u64 handle, u8 asked (WORK_*), u64 cap, b seeded, b over,
+ *		str branch, str failure ("" none).  After HANDLE_INDEX, of
+ *		handles that return something or may
+ * RESULT_TAKE	u64 session, u64 handle, b restart, u32 min, u32 max
+ *		room in the budget for bytes that came; restart gives back
+ *		what the handle held
+ * RESULT_TAKE_ANS u8 (TAKE_*), u32 granted; RESULT_FILE came before it
+ *		when the worker had none
+ * RESULT_FILE	u64 handle               fd: where the bundle goes, O_RDWR
+ * RESULT_END	u64 session, u64 handle, struct work_end (workmsg.h)
+ * RESULT_FAILED u64 session, u64 handle, str text: bytes are dropped
+ * PROJECT	u64 session, u64 handle, u32 len, str error
+ *		                         fd: memfd, gzip document (or empty)
+ * PROJECT_ANS	u8 (TAKE_*)
+ * BRANCH_FILE	u64 session, u64 handle, u64 len; before its START
+ *		                         fd: sealed memfd, the bundle
  */
 #define HUB_NET_CATALOGUE(X)                                                   \
 	X(NET_CONFIG, 0x0100, M2N, MS_STARTING | MS_SERVING, 40, B_MAX, 0, 0)  \
@@ -153,7 +170,16 @@ enum msg_dir {
 	X(REVOKE, 0x0140, M2N, MS_LIVE, 21, 2048, 0, 0)                        \
 	X(REVOKE_ANS, 0x0141, N2M, MS_LIVE, 10, B_MAX, 0, 0)                   \
 	X(REFRESH, 0x0142, M2N, MS_LIVE, 12, 12, 1, 0)                         \
-	X(REFRESH_ANS, 0x0143, N2M, MS_LIVE, 10, B_MAX, 0, 0)
+	X(REFRESH_ANS, 0x0143, N2M, MS_LIVE, 10, B_MAX, 0, 0)                    \
+	X(HANDLE_WORK, 0x0170, M2N, MS_LIVE, 27, 1024, 0, 0)                   \
+	X(RESULT_TAKE, 0x0172, N2M, MS_LIVE, 25, 25, 0, 0)                     \
+	X(RESULT_TAKE_ANS, 0x0173, M2N, MS_LIVE, 5, 5, 0, 0)                   \
+	X(RESULT_FILE, 0x0174, M2N, MS_LIVE, 8, 8, 1, 0)                       \
+	X(RESULT_END, 0x0176, N2M, MS_LIVE, 70, B_MAX, 0, 0)                   \
+	X(RESULT_FAILED, 0x0178, N2M, MS_LIVE, 20, 512, 0, 0)                  \
+	X(PROJECT, 0x017a, N2M, MS_LIVE, 24, B_MAX, 1, 0)                      \
+	X(PROJECT_ANS, 0x017b, M2N, MS_LIVE, 1, 1, 0, 0)                       \
+	X(BRANCH_FILE, 0x017c, M2N, MS_LIVE, 24, 24, 1, 0)
 
 enum { AUTH_OK, AUTH_DENIED, AUTH_UNAVAILABLE, AUTH_FAILED };
 enum { HELLO_OK, HELLO_UNAUTHORIZED, HELLO_VERSION, HELLO_GONE };
@@ -171,6 +197,10 @@ enum { RES_OK, RES_ERROR_FRAME, RES_NOT_STARTED, RES_SESSION_CLOSED,
 enum { SIG_INTERRUPT = 1, SIG_TERMINATE, SIG_KILL };
 enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
 enum { REVOKE_SCRUB = 1, REVOKE_KILL };
+/* What a workload was asked to return. */
+enum { WORK_NONE, WORK_PUSH, WORK_BUNDLE, WORK_UNKNOWN };
+/* Room for returned work: there is; not for this agent, not in the hub. */
+enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED };
 
 /* ------------------------------------------------------------ hub-key
  * KEY_LOAD	-                                fd: the PEM key file
@@ -237,8 +267,14 @@ enum { REVOKE_SCRUB = 1, REVOKE_KILL };
  *		-> ROW_OUTCOME* of its leases; with wait DONE comes when
  *		nothing runs there any more
  * CTL_ABANDON	str handle, str reason (at most MAX_REASON_LEN)
+ * CTL_RESULT	str handle, u8 what (CTL_WORK_*)  -> ROW_RESULT, and
+ *		ROW_WORK_FILE unless it only asks
+ * CTL_COLLECTED str handle, u8 what	it has been taken: drop the bytes
+ * CTL_BRANCH	u32 len     fd: sealed memfd, for this operator's next CTL_RUN
  * CTL_QUIT	u32 request	the operator no longer wants this answer
  * ROW_LOG, ROW_INDEX	str handle_id   fd: read-only log, log index
+ * ROW_RESULT	struct work_result (workmsg.h): of the next ROW_HANDLE
+ * ROW_WORK_FILE str handle_id		fd: bundle or project, O_RDONLY
  * CTL_ERR	str code (08 §9), str message, str remedy
  */
 #define HUB_CTL_CATALOGUE(X)                                                   \
@@ -278,6 +314,9 @@ enum { REVOKE_SCRUB = 1, REVOKE_KILL };
 	X(CTL_LEASE_REFRESH, 0x0342, C2M, MS_LIVE, 4, 260, 0, 0)               \
 	X(CTL_CORDON, 0x0344, C2M, MS_LIVE, 10, 1024, 0, 0)                    \
 	X(CTL_ABANDON, 0x0350, C2M, MS_LIVE, 9, 522, 0, 0)                     \
+	X(CTL_RESULT, 0x0360, C2M, MS_LIVE, 5, 261, 0, 0)                      \
+	X(CTL_COLLECTED, 0x0362, C2M, MS_LIVE, 5, 261, 0, 0)                   \
+	X(CTL_BRANCH, 0x0364, C2M, MS_LIVE, 4, 4, 1, 0)                        \
 	X(CTL_DONE, 0x0380, M2C, MS_LIVE, 0, 0, 0, 0)                          \
 	X(CTL_ERR, 0x0382, M2C, MS_LIVE, 12, B_MAX, 0, 0)                      \
 	X(ROW_STATUS, 0x0384, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
@@ -296,9 +335,12 @@ enum { REVOKE_SCRUB = 1, REVOKE_KILL };
 	X(ROW_GRANT, 0x039e, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
 	X(ROW_LEASE, 0x03a0, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
 	X(ROW_OUTCOME, 0x03a2, M2C, MS_LIVE, 1, B_MAX, 0, 0)                   \
-	X(ROW_REFRESHED, 0x03a4, M2C, MS_LIVE, 1, B_MAX, 0, 0)
+	X(ROW_REFRESHED, 0x03a4, M2C, MS_LIVE, 1, B_MAX, 0, 0)                  \
+	X(ROW_RESULT, 0x03c0, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_WORK_FILE, 0x03c2, M2C, MS_LIVE, 4, 260, 1, 0)
 
 enum { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR };
+enum { CTL_WORK_SHOW, CTL_WORK_BUNDLE, CTL_WORK_PROJECT };
 /* The administrative state of an agent (05 §16.2). */
 enum { ADMIN_READY = 1, ADMIN_CORDONED, ADMIN_DRAINING };
 

@@ -105,6 +105,7 @@ hs_report_down(struct hs *s)
 	struct buf b;
 
 	hs_clear_requests(s);
+	hs_clear_ships(s);
 	hs_flush_logs(s, 0);
 	while ((h = hlog_next(&s->logs, NULL)) != NULL)
 		hlog_close(&s->hub->logs, &s->logs, h);
@@ -397,27 +398,25 @@ hf_reply(struct hs *s, const struct frame_env *env,
 	return HE_NONE;
 }
 
-/* Returned work that no start of ours asked for. */
+static enum hs_event
+hf_result_chunk(struct hs *s, const struct frame_env *env,
+    const union hf_payload *p, struct hlog *h)
+{
+	return hs_take_chunk(s, env, &p->result_chunk, h);
+}
+
 static enum hs_event
 hf_result(struct hs *s, const struct frame_env *env,
     const union hf_payload *p, struct hlog *h)
 {
-	(void)p;
-	(void)h;
-	(void)hs_put_error(s, env->id, "write_back_failed",
-	    "no returned work was asked for");
-	return HE_NONE;
+	return hs_take_result(s, env, &p->result, h);
 }
 
 static enum hs_event
 hf_project(struct hs *s, const struct frame_env *env,
     const union hf_payload *p, struct hlog *h)
 {
-	(void)p;
-	(void)h;
-	(void)hs_put_error(s, env->id, "protocol",
-	    "no project result was asked for");
-	return HE_NONE;
+	return hs_take_project(s, env, &p->project, h);
 }
 
 /* A channel that is not open, or a report nobody keeps: an answer would
@@ -465,7 +464,8 @@ static const struct hf_row {
 	[FRAME_LOG_CHUNK] = { hf_log_chunk, HF_HANDLE | HF_UNKNOWN },
 	[FRAME_STATUS] = { hf_status, HF_HANDLE },
 	[FRAME_BYE] = { hf_bye, HF_REPLY },
-	[FRAME_RESULT_CHUNK] = { hf_result, HF_HANDLE | HF_UNKNOWN | HF_LOUD },
+	[FRAME_RESULT_CHUNK] = { hf_result_chunk,
+	    HF_HANDLE | HF_UNKNOWN | HF_LOUD },
 	[FRAME_RESULT] = { hf_result, HF_HANDLE | HF_UNKNOWN | HF_LOUD },
 	[FRAME_PROJECT_RESULT] = { hf_project,
 	    HF_HANDLE | HF_UNKNOWN | HF_LOUD },

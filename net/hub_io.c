@@ -351,6 +351,7 @@ hs_flush(struct hs *s)
 	    s->state == HST_TLS)
 		return;
 	hs_put_pong(s);
+	hs_ship_branches(s);
 	if (evbuffer_get_length(s->out) > 0) {
 		r = tlsio_write(s->io, s->out);
 		if (r != CL_OK && r != CL_INCOMPLETE) {
@@ -368,6 +369,8 @@ hs_flush(struct hs *s)
 	if (left == 0 && (s->state == HST_REPLY || s->state == HST_WELCOME ||
 	    s->state == HST_CLOSING))
 		hs_run(s, HE_SENT);
+	if (hs_is_shipping(s))
+		s->more = 1;
 	if ((s->state == HST_HELLO || s->state == HST_LIVE) &&
 	    hs_is_reading(s) && (evbuffer_get_length(s->in) > 0 ||
 	    tlsio_has_pending(s->io)))

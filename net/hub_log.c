@@ -22,6 +22,7 @@
 #include "../common/msgcat.h"
 #include "hub_logcut.h"
 #include "hub_logredact.h"
+#include "hub_take.h"
 
 /* A chunk the disk would not take yet; the text follows the struct. */
 struct hlog_wait {
@@ -156,6 +157,7 @@ hlog_close(struct hlog_table *t, struct hlog_ids *ids, struct hlog *h)
 {
 	hlog_close_files(t, h);
 	hlog_redact_free(h);
+	htake_free(h->take);
 	if (h->busy)
 		TAILQ_REMOVE(&t->busy, h, link);
 	RB_REMOVE(hlog_numbers, &t->numbers, h);
@@ -174,6 +176,7 @@ hlog_clear(struct hlog_table *t)
 		RB_REMOVE(hlog_numbers, &t->numbers, h);
 		hlog_close_files(t, h);
 		hlog_redact_free(h);
+		htake_free(h->take);
 		free(h->id);
 		free(h);
 	}

@@ -30,6 +30,7 @@
 struct hlog_wait;
 struct hlog_cut;
 struct hlog_redact;
+struct htake;
 
 struct hlog {
 	RB_ENTRY(hlog) by_number;
@@ -65,6 +66,7 @@ struct hlog {
 	size_t waiting_len;
 	struct hlog_cut *cut;
 	struct hlog_redact *redact;	/* NULL: nothing is hidden */
+	struct htake *take;		/* NULL: nothing is to come back */
 };
 
 RB_HEAD(hlog_numbers, hlog);

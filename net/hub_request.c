@@ -346,8 +346,8 @@ hs_start_request(struct hs *s, const struct imsg *m, uint64_t handle,
 	s->hub->sessions.nrequests++;
 }
 
-static void
-hs_on_start(struct hs *s, struct imsg *m, struct hlog *h, uint32_t len)
+void
+hs_send_start(struct hs *s, struct imsg *m, struct hlog *h, uint32_t len)
 {
 	struct spec spec;
 	uint8_t *data;
@@ -411,7 +411,8 @@ hs_on_device_request(struct hub *hub, struct imsg *m)
 	}
 	switch (m->type) {
 	case MSG_START:
-		hs_on_start(s, m, h, len);
+		if (!hs_hold_start(s, m, h, len))
+			hs_send_start(s, m, h, len);
 		break;
 	case MSG_SIGNAL:
 		hs_start_request(s, m, handle, h->id, &sig);

@@ -30,6 +30,7 @@ struct evbuffer;
 struct hs;
 struct hs_hello;
 struct hs_request;
+struct hs_ship;
 struct hub;
 struct imsg;
 struct src;
@@ -93,6 +94,7 @@ RB_HEAD(hs_conns, hs);
 RB_HEAD(hs_numbers, hs);
 TAILQ_HEAD(hs_queue, hs);
 TAILQ_HEAD(hs_requests, hs_request);
+LIST_HEAD(hs_ships, hs_ship);
 
 struct hs_table {
 	struct hs_conns conns;
@@ -165,6 +167,7 @@ struct hs {
 	int64_t unknown_at;
 	struct hs_requests requests;
 	size_t nrequests;
+	struct hs_ships ships;		/* branches under way */
 };
 
 /* --- hub_session.c --- */
@@ -260,6 +263,33 @@ void hs_start_request(struct hs *s, const struct imsg *m, uint64_t handle,
 void hs_send_failure(struct hub *hub, uint32_t type, uint64_t ask_id,
     uint64_t handle, int result, const char *text);
 void hs_put_cut(struct buf *b, const char *text, size_t max);
+/* The start frame of a START; its descriptor stays the caller's. */
+void hs_send_start(struct hs *s, struct imsg *m, struct hlog *h,
+    uint32_t len);
+
+/* --- hub_result.c --- */
+
+/* HANDLE_WORK, RESULT_FILE, BRANCH_FILE. */
+void hs_on_work_message(struct hub *hub, struct imsg *m);
+/* Frames about a handle that is known. */
+enum hs_event hs_take_chunk(struct hs *s, const struct frame_env *env,
+    const struct frame_result_chunk *c, struct hlog *h);
+enum hs_event hs_take_result(struct hs *s, const struct frame_env *env,
+    const struct frame_result *f, struct hlog *h);
+enum hs_event hs_take_project(struct hs *s, const struct frame_env *env,
+    const struct frame_project_result *p, struct hlog *h);
+
+/* --- hub_ship.c --- */
+
+void hs_on_branch_file(struct hub *hub, struct imsg *m);
+/* 1: a branch goes first; the message's descriptor was taken. */
+int hs_hold_start(struct hs *s, struct imsg *m, const struct hlog *h,
+    uint32_t len);
+/* Fill the output with as much as may wait there. */
+void hs_ship_branches(struct hs *s);
+/* 1 when more could be put now. */
+int hs_is_shipping(const struct hs *s);
+void hs_clear_ships(struct hs *s);
 
 /* --- hub_lease.c --- */
 

@@ -63,6 +63,7 @@ struct agent {
 	unsigned int nrunning;	/* handles that are not terminal */
 	TAILQ_HEAD(, handle) handles;	/* in memory, oldest first */
 	size_t nclosed;
+	uint64_t pinned;	/* bytes of returned work held */
 };
 RB_HEAD(agent_tree, agent);
 

@@ -200,6 +200,9 @@ answer_ctl_status(struct monitor *mon, struct child *c, struct imsg *m)
 	(void)config_format_server(&mon->conf, server, sizeof(server));
 	row.server = server;
 	row.pin = mon->pin;
+	row.pinned = mon->handles.pinned;
+	row.limit_agent = mon->conf.write_back_budget;
+	row.limit_total = mon->conf.write_back_total;
 	ctlout_send_row(mon, m->id, MSG_ROW_STATUS, &ctl_status_table, &row,
 	    -1);
 	/* The network workers first: they are what one asks about. */

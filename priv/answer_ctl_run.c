@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "answers.h"
 #include "ctlout.h"
@@ -107,7 +108,13 @@ answer_ctl_run(struct monitor *mon, struct child *c, struct imsg *m)
 	d.where = where;
 	d.name = name;
 	d.spec = &spec;
+	/* CTL_BRANCH came before, for this one run. */
+	d.branch_fd = cl->has_branch ? cl->branch_fd : -1;
+	d.branch_len = cl->branch_len;
+	cl->has_branch = 0;
 	dispatch_start(mon, &d);
+	if (d.branch_fd != -1)
+		close(d.branch_fd);
 	spec_clear(&spec);
 	return CL_OK;
 }

@@ -45,8 +45,7 @@ answer_find_handle(struct monitor *mon, const struct child *c,
 	return CL_OK;
 }
 
-/* The same for messages that name the session too. */
-static int
+int
 answer_find_session_handle(struct monitor *mon, const struct child *c,
     uint64_t session, uint64_t number, struct handle **hp)
 {

@@ -34,12 +34,23 @@ mon_handler_fn answer_ctl_secret_put, answer_ctl_secrets,
     answer_ctl_grant_rm, answer_ctl_leases, answer_ctl_lease_revoke,
     answer_ctl_lease_refresh, answer_ctl_cordon, answer_revoke_ans,
     answer_refresh_ans;
+/* answer_work.c */
+mon_handler_fn answer_result_take, answer_result_end, answer_result_failed,
+    answer_project, answer_ctl_result, answer_ctl_collected,
+    answer_ctl_branch;
 /* abandon.c */
 mon_handler_fn answer_ctl_abandon;
 
 /* The session a worker speaks of: its own, else NULL. */
 struct session *answer_find_session(struct monitor *mon,
     const struct child *c, uint64_t number);
+
+/*
+ * The handle a worker speaks of, in a session of its own.  CL_OK with *hp
+ * NULL: it was forgotten meanwhile.  CL_FORMAT: it cannot have it.
+ */
+int answer_find_session_handle(struct monitor *mon, const struct child *c,
+    uint64_t session, uint64_t number, struct handle **hp);
 
 /*
  * The operator behind a request.  NULL: the request is a violation of

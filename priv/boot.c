@@ -29,6 +29,7 @@
 #include "reload.h"
 #include "setup.h"
 #include "../common/util.h"
+#include "hwork.h"
 #include "../common/xmem.h"
 
 #include "../sandbox/self.h"
@@ -75,6 +76,7 @@ boot_on_tick(evutil_socket_t fd, short what, void *arg)
 	life_check_drops(mon);
 	life_retry_saves(mon);
 	lease_on_tick(mon);
+	work_on_tick(mon);
 	if (now - mon->swept_at >= SWEEP_MS) {
 		mon->swept_at = now;
 		life_sweep(mon);
@@ -139,12 +141,15 @@ boot_is_known(const char *handle_id, void *arg)
 	memset(&row, 0, sizeof(row));
 	r = store_find_handle(mon->store, handle_id, &row);
 	store_handle_clear(&row);
+	if (r == CL_OK)
+		work_load_closed(mon, handle_id);
 	return r != CL_NOTFOUND;
 }
 
 static int
 boot_load(struct monitor *mon, char *err, size_t errlen)
 {
+	struct handle *h;
 	int r;
 
 	if ((r = store_open(mon->conf.state_dir, STORE_WAIT_MS, &mon->store,
@@ -176,6 +181,9 @@ boot_load(struct monitor *mon, char *err, size_t errlen)
 			    "written: %s", store_error(mon->store));
 		return r;
 	}
+	for (h = handles_next(&mon->handles, NULL); h != NULL;
+	    h = handles_next(&mon->handles, h))
+		work_load_open(mon, h);
 	(void)hfiles_sweep(mon->conf.state_dir, boot_is_known, mon);
 	log_info("loaded", "agents=%zu handles=%zu", mon->agents.nagents,
 	    mon->handles.nhandles);

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctlout.h"
 #include "../common/err.h"
@@ -97,6 +98,8 @@ clients_del(struct monitor *mon, uint32_t client)
 		return;
 	clients_forget(mon, (uint64_t)client << 32, CLIENT_MASK);
 	LIST_REMOVE(c, entry);
+	if (c->has_branch)
+		close(c->branch_fd);
 	free(c);
 }
 

@@ -22,6 +22,9 @@ struct ctl_client {
 	uint32_t uid;
 	uint32_t pid;
 	int role;		/* ROLE_* */
+	int has_branch;		/* CTL_BRANCH came; branch_fd is open */
+	int branch_fd;
+	uint32_t branch_len;
 };
 LIST_HEAD(ctl_client_list, ctl_client);
 

@@ -44,6 +44,7 @@ static const struct ctl_command {
 	{ "cordon", ctl_cmd_cordon, "[--reason TEXT] NAME" },
 	{ "uncordon", ctl_cmd_uncordon, "[--reason TEXT] NAME" },
 	{ "drain", ctl_cmd_drain, "[--reason TEXT] [--no-wait] NAME" },
+	{ "result", ctl_cmd_result, "[-o DIR | --into REPOSITORY] HANDLE" },
 	{ "reload", ctl_cmd_reload, "" },
 	{ "completion", ctl_cmd_completion, "bash|zsh|fish" },
 };

@@ -44,7 +44,7 @@ ctl_command_fn ctl_cmd_status, ctl_cmd_agents, ctl_cmd_run, ctl_cmd_ps,
     ctl_cmd_show, ctl_cmd_wait, ctl_cmd_logs, ctl_cmd_signal, ctl_cmd_kill, ctl_cmd_abandon,
     ctl_cmd_inventory, ctl_cmd_audit, ctl_cmd_reload, ctl_cmd_completion,
     ctl_cmd_secret, ctl_cmd_grant, ctl_cmd_lease, ctl_cmd_cordon,
-    ctl_cmd_uncordon, ctl_cmd_drain;
+    ctl_cmd_uncordon, ctl_cmd_drain, ctl_cmd_result;
 
 /* cloopctl.c */
 int ctl_usage(struct ctl *c, const char *fmt, ...)
@@ -110,6 +110,32 @@ void ctl_put_strs(struct jsonw *w, const char *key, char *const *v,
 void ctl_put_handle(struct jsonw *w, const struct ctl_handle *h);
 /* What run and wait exit with for a finished workload (08 §6). */
 int ctl_get_exit_status(const struct ctl_handle *h);
+
+/* cloopctl_result.c: returned work. */
+/* A ROW_RESULT belongs to the next ROW_HANDLE. */
+void ctl_keep_result(struct imsg *m);
+/* The member "result" of a handle's document: null, or what came. */
+void ctl_put_result(struct jsonw *w, const char *handle_id);
+/* 1 when that member is not null. */
+int ctl_has_result(const char *handle_id);
+/* "landed with: cloopctl result H" and the like for a terminal; 1 when
+ * anything was printed. */
+int ctl_print_result(FILE *out, const char *handle_id);
+
+/* cloopctl_ship.c: what goes along with a run. */
+struct spec;
+struct run_work {
+	const char *git;	/* URL[@REF] */
+	const char *seed;	/* directory */
+	const char *branch_bundle;	/* REPOSITORY:BRANCH */
+	const char *write_back;	/* push, bundle */
+	const char *branch;
+	const char *depth;
+};
+/* Into the spec; *fdp: the bundle in a sealed memfd, -1 without one.
+ * Returns the exit status; errors are printed. */
+int run_add_work(struct ctl *c, const struct run_work *w, struct spec *s,
+    int *fdp);
 
 /* cloopctl_logview.c: kept output of one handle, read through passed fds. */
 struct logview;

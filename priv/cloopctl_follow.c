@@ -210,6 +210,9 @@ follow_on_row(struct follow *f, struct imsg *m)
 	case MSG_ROW_INDEX:
 		follow_on_file(f, m);
 		return -1;
+	case MSG_ROW_RESULT:
+		ctl_keep_result(m);
+		return -1;
 	case MSG_ROW_HANDLE:
 		field_clear(&ctl_handle_table, &f->last);
 		ctl_get_row(&ctl_handle_table, m, &f->last);
@@ -289,6 +292,25 @@ follow_open(struct follow *f)
 	return status;
 }
 
+/* What came back, as an event of its own. */
+static void
+follow_put_result(struct follow *f)
+{
+	struct jsonw w;
+
+	jsonw_init(&w, MAX_JSON_OUT, JSONW_NO_HTML);
+	jsonw_open_object(&w);
+	jsonw_put_key(&w, "event");
+	jsonw_put_str(&w, "result");
+	ctl_put_str(&w, "handle_id", f->last.handle_id);
+	ctl_put_result(&w, f->last.handle_id);
+	jsonw_close_object(&w);
+	if (ctl_has_result(f->last.handle_id))
+		(void)ctl_print_json(&w);
+	else
+		jsonw_clear(&w);
+}
+
 static int
 follow_end(struct follow *f)
 {
@@ -298,8 +320,11 @@ follow_end(struct follow *f)
 		return EXIT_REFUSED;
 	if (!f->run || f->detach || !f->have_last)
 		return EXIT_DONE;
-	if (f->c->json)
+	if (f->c->json) {
+		follow_put_result(f);
 		follow_put_json(f, "exit", NULL);
+	} else if (!f->c->quiet)
+		(void)ctl_print_result(stderr, f->last.handle_id);
 	if (f->last.error != NULL && f->last.error[0] != '\0' && !f->c->quiet)
 		fprintf(stderr, "cloopctl: workload %s: %s\n",
 		    ctl_format_handle_state(f->last.state),

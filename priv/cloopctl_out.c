@@ -101,6 +101,11 @@ ctl_ask_rows(struct ctl *c, uint32_t type, const struct buf *body,
 			imsg_free(&m);
 			return ctl_print_error(c, &e);
 		}
+		if (m.type == MSG_ROW_RESULT) {
+			ctl_keep_result(&m);
+			imsg_free(&m);
+			continue;
+		}
 		status = row != NULL && (row_type == 0 || m.type == row_type) ?
 		    row(c, &m, arg) : EXIT_DONE;
 		imsg_free(&m);

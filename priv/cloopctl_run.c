@@ -31,6 +31,8 @@ struct run_args {
 	int detach;
 	struct run_want *wants;	/* --secret */
 	size_t nwants;
+	struct run_work work;
+	int branch_fd;		/* the bundle of a shipped branch; -1 */
 };
 
 struct run_want {
@@ -41,7 +43,8 @@ struct run_want {
 
 enum { RUN_ON = 256, RUN_ENV, RUN_WORKDIR, RUN_TIMEOUT, RUN_MEMORY, RUN_CPUS,
 	RUN_PIDS, RUN_DISK, RUN_SANDBOX, RUN_IMAGE, RUN_RUNTIME, RUN_EGRESS,
-	RUN_DETACH, RUN_NAME, RUN_LABEL, RUN_SECRET };
+	RUN_DETACH, RUN_NAME, RUN_LABEL, RUN_SECRET, RUN_GIT, RUN_DEPTH,
+	RUN_SEED, RUN_BRANCH_BUNDLE, RUN_WRITE_BACK, RUN_BRANCH };
 
 static const struct option run_options[] = {
 	{ "on", required_argument, NULL, RUN_ON },
@@ -60,6 +63,12 @@ static const struct option run_options[] = {
 	{ "name", required_argument, NULL, RUN_NAME },
 	{ "label", required_argument, NULL, RUN_LABEL },
 	{ "secret", required_argument, NULL, RUN_SECRET },
+	{ "git", required_argument, NULL, RUN_GIT },
+	{ "depth", required_argument, NULL, RUN_DEPTH },
+	{ "seed", required_argument, NULL, RUN_SEED },
+	{ "branch-bundle", required_argument, NULL, RUN_BRANCH_BUNDLE },
+	{ "write-back", required_argument, NULL, RUN_WRITE_BACK },
+	{ "branch", required_argument, NULL, RUN_BRANCH },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -207,6 +216,35 @@ run_set_egress(struct spec *s, const char *value)
 	return CL_OK;
 }
 
+/* What goes along and comes back; put together when all is known. */
+static int
+run_set_work(struct run_work *w, int option, const char *value)
+{
+	switch (option) {
+	case RUN_GIT:
+		w->git = value;
+		return CL_OK;
+	case RUN_DEPTH:
+		w->depth = value;
+		return CL_OK;
+	case RUN_SEED:
+		w->seed = value;
+		return CL_OK;
+	case RUN_BRANCH_BUNDLE:
+		w->branch_bundle = value;
+		return CL_OK;
+	case RUN_WRITE_BACK:
+		w->write_back = value;
+		return strcmp(value, "push") == 0 ||
+		    strcmp(value, "bundle") == 0 ? CL_OK : CL_FORMAT;
+	case RUN_BRANCH:
+		w->branch = value;
+		return CL_OK;
+	default:
+		return CL_NOTFOUND;
+	}
+}
+
 static int
 run_set_option(struct run_args *a, int option, const char *value)
 {
@@ -253,7 +291,7 @@ run_set_option(struct run_args *a, int option, const char *value)
 	case RUN_EGRESS:
 		return run_set_egress(s, value);
 	default:
-		return CL_NOTFOUND;
+		return run_set_work(&a->work, option, value);
 	}
 }
 
@@ -331,6 +369,24 @@ run_print_detached(struct ctl *c, const struct follow *f)
 	(void)ctl_print_json(&w);
 }
 
+/* The bundle goes first: a message carries one descriptor. */
+static int
+run_send_branch(struct ctl *c, struct run_args *a)
+{
+	struct ctl_error e = { .code = "internal" };
+	struct buf body;
+	int r;
+
+	buf_init(&body, MSG_BODY_MAX);
+	buf_put_u32(&body,
+	    (uint32_t)a->spec.workspace.branch_bundle->bytes);
+	r = ctlclient_ask(c->client, MSG_CTL_BRANCH, &body, a->branch_fd, 0,
+	    NULL, &e);
+	a->branch_fd = -1;
+	buf_clear(&body);
+	return r == CL_OK ? EXIT_DONE : ctl_print_error(c, &e);
+}
+
 static int
 run_dispatch(struct ctl *c, struct run_args *a)
 {
@@ -348,6 +404,12 @@ run_dispatch(struct ctl *c, struct run_args *a)
 	follow_init(&f, c);
 	f.run = 1;
 	f.detach = a->detach;
+	if (a->branch_fd != -1 && (status = run_send_branch(c, a)) !=
+	    EXIT_DONE) {
+		close(fd);
+		follow_clear(&f);
+		return status;
+	}
 	buf_init(&body, MSG_BODY_MAX);
 	buf_put_u32(&body, (uint32_t)len);
 	buf_put_str(&body, a->where);
@@ -378,8 +440,13 @@ ctl_cmd_run(struct ctl *c, int argc, char **argv)
 
 	memset(&a, 0, sizeof(a));
 	spec_init(&a.spec);
-	if ((status = run_parse(c, argc, argv, &a)) == EXIT_DONE)
+	a.branch_fd = -1;
+	if ((status = run_parse(c, argc, argv, &a)) == EXIT_DONE &&
+	    (status = run_add_work(c, &a.work, &a.spec, &a.branch_fd)) ==
+	    EXIT_DONE)
 		status = run_dispatch(c, &a);
+	if (a.branch_fd != -1)
+		close(a.branch_fd);
 	while (a.nwants > 0) {
 		free(a.wants[--a.nwants].name);
 		free(a.wants[a.nwants].owner);

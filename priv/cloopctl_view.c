@@ -470,8 +470,7 @@ ctl_put_handle(struct jsonw *w, const struct ctl_handle *h)
 	ctl_put_uint(w, "log_bytes", h->log_bytes);
 	jsonw_put_key(w, "gapped");
 	jsonw_put_bool(w, h->gapped);
-	jsonw_put_key(w, "result");
-	jsonw_put_null(w);
+	ctl_put_result(w, h->handle_id);
 	ctl_put_strs(w, "leases", h->leases, h->nleases);
 }
 

@@ -36,6 +36,8 @@ struct hub_conf {
 	char *viewer_group;
 	char *retention;
 	uint64_t log_limit;
+	uint64_t write_back_budget;	/* per agent */
+	uint64_t write_back_total;
 	unsigned int lease_ttl, lease_max_ttl, grant_ttl;	/* s */
 	int audit_syslog;
 	int log_level;		/* index of the words; see config_log_level */

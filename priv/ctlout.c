@@ -23,6 +23,8 @@
 #include "../common/msgcat.h"
 #include "refuse.h"
 #include "../common/util.h"
+#include "hwork.h"
+#include "../common/workmsg.h"
 
 void
 ctlout_send_row(struct monitor *mon, uint64_t id, uint32_t type,
@@ -77,6 +79,19 @@ ctlout_refuse(struct monitor *mon, uint64_t id, const char *code,
 	ctlout_send_err(mon, id, &r);
 }
 
+/* What came back, before the handle's row; nothing when nothing may. */
+void
+ctlout_send_result(struct monitor *mon, uint64_t id, const struct work *w,
+    const struct store_handle *h)
+{
+	struct work_result row;
+
+	if (work_get_result(w, h->handle_id, h->closed_at != UTIL_TIME_ZERO,
+	    &row))
+		ctlout_send_row(mon, id, MSG_ROW_RESULT, &work_result_table,
+		    &row, -1);
+}
+
 static void
 ctlout_fill_handle(struct ctl_handle *row, const struct store_handle *h)
 {
@@ -118,6 +133,7 @@ ctlout_send_handle(struct monitor *mon, uint64_t id, const struct handle *h)
 {
 	struct ctl_handle row;
 
+	ctlout_send_result(mon, id, h->work, &h->row);
 	ctlout_fill_handle(&row, &h->row);
 	row.agent = h->agent->row.name;
 	if (!handle_is_closed(h))
@@ -132,7 +148,12 @@ ctlout_send_stored(struct monitor *mon, uint64_t id,
 {
 	struct agent *a = agents_find(&mon->agents, h->agent_id);
 	struct ctl_handle row;
+	struct work *w;
 
+	if (work_parse_meta(h->meta, &w) == CL_OK) {
+		ctlout_send_result(mon, id, w, h);
+		work_free(w);
+	}
 	ctlout_fill_handle(&row, h);
 	row.agent = a != NULL ? a->row.name : NULL;
 	ctlout_send_leased(mon, id, &row, h->secrets);

@@ -41,4 +41,9 @@ void ctlout_send_event(struct monitor *mon, uint64_t id, const char *event,
 int ctlout_send_files(struct monitor *mon, uint64_t id,
     const char *handle_id);
 
+/* ROW_RESULT, when there is anything to tell. */
+struct work;
+void ctlout_send_result(struct monitor *mon, uint64_t id,
+    const struct work *w, const struct store_handle *h);
+
 #endif

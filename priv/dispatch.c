@@ -32,6 +32,7 @@
 #include "refuse.h"
 #include "../common/spec.h"
 #include "../common/util.h"
+#include "hwork.h"
 
 /* --- where --- */
 
@@ -212,13 +213,9 @@ dispatch_check_spec(const struct spec *s, struct refusal *r)
 		what = "a virtual executor";
 	else if (s->nforwarded_devices > 0)
 		what = "forwarded devices";
-	else if (s->project_seed != NULL)
-		what = "a project seed";
-	else if (s->workspace.branch_bundle != NULL &&
-	    s->workspace.branch_bundle->bytes > 0)
-		what = "a branch bundle";
-	else if (s->write_back.mode != NULL && s->write_back.mode[0] != '\0')
-		what = "returned work";
+	else if (s->workspace.credential_grant != NULL &&
+	    s->workspace.credential_grant[0] != '\0')
+		what = "a credential grant";
 	if (what == NULL)
 		return 0;
 	refuse_set(r, "usage", "this hub does not handle %s in a run", what);
@@ -238,7 +235,7 @@ dispatch_find_project(const struct spec *s)
 
 static void
 dispatch_fill_row(struct store_handle *row, const struct dispatch *d,
-    const struct agent *a, const char *handle_id)
+    const struct agent *a, const struct work *work, const char *handle_id)
 {
 	const char *project = dispatch_find_project(d->spec);
 
@@ -251,7 +248,8 @@ dispatch_fill_row(struct store_handle *row, const struct dispatch *d,
 	row->task_id = strdup("");
 	row->image = strdup(d->spec->sandbox.image != NULL ?
 	    d->spec->sandbox.image : "");
-	row->meta = strdup("{}");
+	if (work != NULL)
+		(void)work_format_meta(work, &row->meta);
 	(void)lease_format_bindings(d->spec, &row->secrets);
 	row->outcome = strdup("");
 	row->error = strdup("");
@@ -273,11 +271,18 @@ dispatch_is_complete(const struct store_handle *row)
 
 static void
 dispatch_audit(struct monitor *mon, const struct handle *h,
-    const char *action, const char *kind, const char *repo,
-    const char *error)
+    const char *action, const char *error)
 {
-	char ms[24] = "";
+	const struct work *w = h->work;
+	char ms[24] = "", depth[24] = "";
 
+	if (w != NULL && strcmp(w->kind, "git") == 0) {
+		if (w->depth > 0)
+			snprintf(depth, sizeof(depth), "%lld",
+			    (long long)w->depth);
+		else
+			strlcpy(depth, "full", sizeof(depth));
+	}
 	if (error != NULL)
 		snprintf(ms, sizeof(ms), "%lld",
 		    (long long)(util_now_ms() - h->begun_at));
@@ -285,8 +290,10 @@ dispatch_audit(struct monitor *mon, const struct handle *h,
 	    action, error != NULL && error[0] != '\0' ? "deny" : "allow",
 	    "handle", h->row.handle_id, "phase", error != NULL ? "end" :
 	    "start", "executor_id", h->row.agent_id, "executor_kind",
-	    "remote", "name", h->row.name, "kind", kind, "repo", repo,
-	    "duration_ms", ms, "error", error, (char *)NULL) != CL_OK)
+	    "remote", "name", h->row.name, "project", h->row.project_path,
+	    "kind", w != NULL ? w->kind : NULL, "repo",
+	    w != NULL ? w->repo : NULL, "ref", w != NULL ? w->ref : NULL,
+	    "depth", depth, "duration_ms", ms, "error", error, (char *)NULL) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));
 }
 
@@ -296,12 +303,13 @@ dispatch_make_handle(struct monitor *mon, const struct dispatch *d,
     struct agent *a, struct refusal *r)
 {
 	char id[IDGEN_HANDLE_LEN + 1];
+	struct work *work = work_new(d->spec);
 	struct store_handle row;
 	struct handle *h = NULL;
 	int rc;
 
 	idgen_handle(id);
-	dispatch_fill_row(&row, d, a, id);
+	dispatch_fill_row(&row, d, a, work, id);
 	rc = dispatch_is_complete(&row) ? CL_OK : CL_NOMEM;
 	if (rc == CL_OK && (rc = hfiles_make(mon->conf.state_dir, id)) !=
 	    CL_OK)
@@ -320,8 +328,12 @@ dispatch_make_handle(struct monitor *mon, const struct dispatch *d,
 	else if ((h = handles_add(&mon->handles, a, &row)) == NULL) {
 		refuse_set(r, "internal", "%s", cl_strerror(CL_NOMEM));
 		(void)hfiles_del(mon->conf.state_dir, id);
-	} else
+	} else {
 		h->begun_at = util_now_ms();
+		h->work = work;
+		work = NULL;
+	}
+	work_free(work);
 	return h;
 }
 
@@ -388,8 +400,7 @@ dispatch_fail(struct monitor *mon, struct handle *h, int result,
 	log_info("start-refused", "handle=%s agent=%s code=%s reason=%s",
 	    log_q(h->row.handle_id), log_q(h->row.agent_id), r.code,
 	    log_q(r.message));
-	dispatch_audit(mon, h, "workspace.provision_end", NULL, NULL,
-	    r.message);
+	dispatch_audit(mon, h, "workspace.provision_end", r.message);
 	lease_release(mon, h, result == RES_SESSION_CLOSED ||
 	    result == RES_TIMEOUT, "its workload did not start");
 	if (store_del_handle(mon->store, h->row.number) != CL_OK)
@@ -441,8 +452,7 @@ dispatch_run(struct monitor *mon, const struct dispatch *d,
 		return;
 	}
 	CRASH_POINT("dispatch.row");
-	dispatch_audit(mon, h, "workspace.provision_start",
-	    d->spec->workspace.kind, d->spec->workspace.repo, NULL);
+	dispatch_audit(mon, h, "workspace.provision_start", NULL);
 	mon_add_after(mon, dispatch_undo, h->row.number, 0);
 	/* Row and lease in one turn; what to hide before the start. */
 	if ((rc = lease_record(mon, plan, h)) == CL_OK &&
@@ -455,6 +465,8 @@ dispatch_run(struct monitor *mon, const struct dispatch *d,
 		ctlout_send_event(mon, d->ctl, "dispatched", h);
 	if (rc == CL_OK)
 		rc = ctlout_send_files(mon, d->ctl, h->row.handle_id);
+	if (rc == CL_OK)
+		rc = work_send_branch(mon, s, h, d);
 	if (rc == CL_OK)
 		rc = dispatch_send(mon, s, h, d->spec);
 	mon->durable = 0;
@@ -505,6 +517,8 @@ dispatch_plan(struct monitor *mon, const struct dispatch *d,
 		    &r);
 	else if ((a = dispatch_find_agent(mon, d->where, &r)) != NULL)
 		bad = dispatch_check(mon, a, d->spec, plan, &r);
+	if (a != NULL && !bad)
+		bad = work_check_branch(d, &r);
 	if (a != NULL && !bad)
 		bad = dispatch_lend(mon, d, a, plan, &r);
 	if (a == NULL || bad) {
@@ -570,7 +584,7 @@ dispatch_finish(struct monitor *mon, struct handle *h, int64_t pid,
 		if (store_save_handle(mon->store, &h->row) != CL_OK)
 			h->unsaved = 1;
 	}
-	dispatch_audit(mon, h, "workspace.provision_end", NULL, NULL, "");
+	dispatch_audit(mon, h, "workspace.provision_end", "");
 	TAILQ_FOREACH(w, &h->waiters, entry)
 		if (w->kind != WAIT_END)
 			ctlout_send_event(mon, w->id, "started", h);

@@ -26,6 +26,8 @@ struct dispatch {
 	struct spec *spec;	/* handle_id and leases are filled in here */
 	const struct lease_want *wants;	/* --secret */
 	size_t nwants;
+	int branch_fd;		/* the bundle of a shipped branch; -1 */
+	uint32_t branch_len;
 };
 
 /*

@@ -15,6 +15,7 @@
 #include "../common/err.h"
 #include "../common/msgcat.h"
 #include "../common/util.h"
+#include "hwork.h"
 
 static int
 handle_number_cmp(struct handle *a, struct handle *b)
@@ -90,9 +91,32 @@ handles_add(struct handles *t, struct agent *a, struct store_handle *row)
 	return h;
 }
 
+/* Its share of the budget goes with it; its files are the caller's. */
+static void
+handles_del_work(struct handles *t, struct handle *h)
+{
+	uint64_t n;
+
+	if (h->work == NULL)
+		return;
+	n = h->work->held + h->work->project_held;
+	t->pinned -= n < t->pinned ? n : t->pinned;
+	h->agent->pinned -= n < h->agent->pinned ? n : h->agent->pinned;
+	work_free(h->work);
+	h->work = NULL;
+}
+
+/* Bytes that may still be collected keep their handle in the table. */
+static int
+handles_is_holding(const struct handle *h)
+{
+	return h->work != NULL && (h->work->bundle || h->work->project);
+}
+
 void
 handles_del(struct handles *t, struct handle *h)
 {
+	handles_del_work(t, h);
 	RB_REMOVE(handle_number_tree, &t->numbers, h);
 	RB_REMOVE(handle_id_tree, &t->ids, h);
 	TAILQ_REMOVE(&h->agent->handles, h, of_agent);
@@ -153,7 +177,7 @@ handles_close(struct handles *t, struct handle *h)
 	    t->nclosed > HANDLES_CLOSED_TOTAL); old = next) {
 		next = TAILQ_NEXT(old, of_agent);
 		if (old != h && handle_is_closed(old) && !old->unsaved &&
-		    TAILQ_EMPTY(&old->waiters))
+		    TAILQ_EMPTY(&old->waiters) && !handles_is_holding(old))
 			handles_del(t, old);
 	}
 }

@@ -19,6 +19,7 @@
 
 struct agent;
 struct agents;
+struct work;
 
 enum waiter_kind {
 	WAIT_STARTED = 1,	/* run --detach: until started */
@@ -48,6 +49,7 @@ struct handle {
 	char *abandoned;	/* why it was given up; NULL: it was not */
 	int has_end_row;	/* provision_end was audited */
 	int64_t begun_at;	/* monotonic ms of the dispatch */
+	struct work *work;	/* what goes and comes; owned; NULL: nothing */
 	TAILQ_HEAD(, waiter) waiters;
 };
 RB_HEAD(handle_number_tree, handle);
@@ -58,6 +60,8 @@ struct handles {
 	struct handle_id_tree ids;
 	uint64_t last_number;	/* highest ever seen: later ones are lies */
 	size_t nhandles, nclosed, nrunning;
+	uint64_t pinned;	/* bytes of returned work held */
+	int64_t released_at;	/* monotonic ms: last look at what is held */
 };
 
 void handles_init(struct handles *t);

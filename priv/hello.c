@@ -23,6 +23,7 @@
 #include "monitor.h"
 #include "../common/msgcat.h"
 #include "../common/util.h"
+#include "hwork.h"
 
 /* One verdict of a HELLO_ANS. */
 struct hello_verdict {
@@ -130,6 +131,7 @@ hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
 	mon_send(c, MSG_HANDLE_INDEX, 0, &b, index_fd);
 	if ((r = lease_send_redactions(mon, s, h)) == CL_OK) {
 		h->session = s->number;
+		work_send(mon, s, h);
 		return CL_OK;
 	}
 	/* Its output would be kept with the secrets in it: rather none. */

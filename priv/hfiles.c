@@ -28,6 +28,8 @@
 
 static const char *const hfiles_names[] = {
 	[HFILES_LOG] = "/log", [HFILES_INDEX] = "/log.idx",
+	[HFILES_PART] = "/bundle.part", [HFILES_BUNDLE] = "/bundle",
+	[HFILES_PROJECT] = "/project",
 };
 
 /* STATE/hub/handles/HEX + tail */
@@ -96,7 +98,9 @@ hfiles_open(const char *state_dir, const char *handle_id,
 	if ((r = hfiles_format(state_dir, handle_id, hfiles_names[which],
 	    path)) != CL_OK)
 		return r;
-	fd = open(path, (writable ? O_RDWR | O_APPEND : O_RDONLY) |
+	/* A log only grows; a bundle is written where its chunk belongs. */
+	fd = open(path, (!writable ? O_RDONLY : which == HFILES_PART ?
+	    O_RDWR : O_RDWR | O_APPEND) |
 	    O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd == -1)
 		return CL_SYSTEM;
@@ -106,6 +110,49 @@ hfiles_open(const char *state_dir, const char *handle_id,
 	}
 	*fdp = fd;
 	return CL_OK;
+}
+
+int
+hfiles_create(const char *state_dir, const char *handle_id,
+    enum hfiles_which which, int *fdp)
+{
+	char path[HPATH_MAX];
+	int r;
+
+	*fdp = -1;
+	if ((r = hfiles_format(state_dir, handle_id, hfiles_names[which],
+	    path)) != CL_OK)
+		return r;
+	if (unlink(path) == -1 && errno != ENOENT)
+		return CL_SYSTEM;
+	*fdp = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+	    0600);
+	return *fdp == -1 ? CL_SYSTEM : CL_OK;
+}
+
+int
+hfiles_rename(const char *state_dir, const char *handle_id,
+    enum hfiles_which from, enum hfiles_which to)
+{
+	char old[HPATH_MAX], new[HPATH_MAX];
+	int r;
+
+	if ((r = hfiles_format(state_dir, handle_id, hfiles_names[from],
+	    old)) != CL_OK || (r = hfiles_format(state_dir, handle_id,
+	    hfiles_names[to], new)) != CL_OK)
+		return r;
+	return rename(old, new) == -1 ? CL_SYSTEM : CL_OK;
+}
+
+void
+hfiles_unlink(const char *state_dir, const char *handle_id,
+    enum hfiles_which which)
+{
+	char path[HPATH_MAX];
+
+	if (hfiles_format(state_dir, handle_id, hfiles_names[which], path) ==
+	    CL_OK)
+		(void)unlink(path);
 }
 
 int

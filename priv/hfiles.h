@@ -11,7 +11,8 @@
 
 #include <stdint.h>
 
-enum hfiles_which { HFILES_LOG, HFILES_INDEX };
+enum hfiles_which { HFILES_LOG, HFILES_INDEX, HFILES_PART, HFILES_BUNDLE,
+	HFILES_PROJECT };
 
 /* Directory and two empty files, 0700 and 0600.  CL_SYSTEM, CL_EXISTS. */
 int hfiles_make(const char *state_dir, const char *handle_id);
@@ -41,5 +42,13 @@ int hfiles_del(const char *state_dir, const char *handle_id);
  */
 typedef int hfiles_fn(const char *handle_id, void *arg);
 int hfiles_sweep(const char *state_dir, hfiles_fn *fn, void *arg);
+
+/* A new empty file in place of an old one; CL_SYSTEM. */
+int hfiles_create(const char *state_dir, const char *handle_id,
+    enum hfiles_which which, int *fdp);
+int hfiles_rename(const char *state_dir, const char *handle_id,
+    enum hfiles_which from, enum hfiles_which to);
+void hfiles_unlink(const char *state_dir, const char *handle_id,
+    enum hfiles_which which);
 
 #endif

@@ -22,6 +22,7 @@
 #include "../common/ctlmsg.h"
 #include "../common/msgcat.h"
 #include "../common/util.h"
+#include "hwork.h"
 
 /* A live worker answers SESSION_DROP within a turn; bye may take 2 s. */
 #define DROP_TIMEOUT_MS 10000
@@ -215,6 +216,7 @@ life_end_handle(struct monitor *mon, struct handle *h)
 	    h->row.handle_id);
 	if (h->row.finished_at == UTIL_TIME_ZERO)
 		h->row.finished_at = h->row.closed_at;
+	work_close(mon, h);
 	life_save_handle(mon, h);
 	mon_add_after(mon, life_undo_save, h->row.number, 0);
 	lease_release(mon, h, 0, "its workload ended");

@@ -216,3 +216,12 @@ store_del_old_handles(struct store *s, const char *agent_id,
 		return r;
 	return store_walk_handles(s, st, store_on_old_handle, &rt);
 }
+
+int
+store_save_handle_meta(struct store *s, uint64_t number, const char *meta)
+{
+	int n, r;
+
+	r = store_run(s, ST_HANDLE_META, &n, "it", (int64_t)number, meta);
+	return r == CL_OK && n != 1 ? CL_NOTFOUND : r;
+}

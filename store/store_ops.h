@@ -69,6 +69,9 @@ int store_save_progress(struct store *s, uint64_t number, uint64_t received,
 /* The bindings of 05 §2.5. */
 int store_save_handle_secrets(struct store *s, uint64_t number,
     const char *secrets);
+/* Its meta (05 §2.5), closed or not.  CL_NOTFOUND. */
+int store_save_handle_meta(struct store *s, uint64_t number,
+    const char *meta);
 /* Oldest first; agent_id NULL: of all; open_only: not closed. */
 int store_list_handles(struct store *s, const char *agent_id, int open_only,
     store_handle_fn fn, void *arg);

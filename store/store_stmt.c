@@ -149,6 +149,8 @@ static const char *const store_sql[ST_NSTMT] = {
 	    "WHERE number = ?1",
 	[ST_HANDLE_SECRETS] =
 	    "UPDATE handle SET secrets = ?2 WHERE number = ?1",
+	[ST_HANDLE_META] =
+	    "UPDATE handle SET meta = ?2 WHERE number = ?1",
 	[ST_HANDLE_LIST] =
 	    "SELECT " HANDLE_COLS " FROM handle ORDER BY number",
 	[ST_HANDLE_LIST_OPEN] =

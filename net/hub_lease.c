@@ -148,6 +148,12 @@ hs_on_redact(struct hub *hub, struct imsg *m)
 		hs_lease_fatal(m, r);
 	r = h != NULL ? hlog_add_redactions(h, data, len) : CL_OK;
 	freezero(data, len);
+	if (r == CL_LIMIT) {
+		/* After very many refreshes; the device hides it as well. */
+		log_error("redact", "handle=%s reason=\"too many values\"",
+		    log_q(h->id));
+		r = CL_OK;
+	}
 	/* Output that would be kept in the clear must not come at all. */
 	if (r != CL_OK)
 		hs_lease_fatal(m, r);

@@ -58,8 +58,8 @@ outcome_print(struct ctl *c, const struct ctl_outcome *o)
 {
 	printf("%s on %s: %s", o->lease_id, ctl_clean(o->agent), o->state);
 	if (o->acked_at != UTIL_TIME_ZERO)
-		printf(" %s, %lld files wiped, %zu variables taken off, %zu "
-		    "workloads killed", ctl_format_when(c, o->acked_at),
+		printf(" %s; files wiped %lld, variables taken off %zu, "
+		    "workloads killed %zu", ctl_format_when(c, o->acked_at),
 		    (long long)o->files_removed, o->nenv_scrubbed,
 		    o->nkilled);
 	if (o->acked_at != UTIL_TIME_ZERO && !o->known)

@@ -116,6 +116,24 @@ ctl run --on label:room=demo -- sh -c 'id -un; kill -TERM $$' || status=$?
 echo "${dim}exit code $status (128 + SIGTERM)${off}"
 [ $status = 143 ] || die "expected 143"
 
+say "A secret on loan: sealed on the hub, lent for this run, taken back"
+printf 'DEMO_TOKEN=tok-%s\n' "$(od -An -tx8 -N8 /dev/urandom | tr -d ' ')" |
+    ctl -q secret put demo-token
+ctl -q grant add demo-token --to label:room=demo
+show "cloopctl run --detach --on edge-1 --secret demo-token -- sh -c 'echo my token is \$DEMO_TOKEN; sleep 60'"
+handle=$(ctl run --detach --on edge-1 --secret demo-token --name borrower -- \
+    sh -c 'echo "my token is $DEMO_TOKEN"; sleep 60')
+wait_for "the workload's output" sh -c \
+    "cloopctl -s '$base/run/cloopd.sock' logs -- '$handle' | grep -q token"
+show "cloopctl logs $handle"
+ctl logs -- "$handle"
+show cloopctl lease ls
+ctl lease ls
+lease=$(ctl --json show -- "$handle" | sed -n 's/.*"leases":\["\([^"]*\)".*/\1/p')
+show "cloopctl lease revoke --kill $lease"
+ctl lease revoke --kill -- "$lease"
+ctl wait -- "$handle" >/dev/null || true
+
 say "What the hub remembers"
 show cloopctl ps -a
 ctl ps -a

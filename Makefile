@@ -74,6 +74,7 @@ OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
 	priv/answer_ctl_run.o priv/answer_ctl_admin.o \
 	priv/answer_secret.o priv/answer_lease.o priv/secretkind.o \
 	priv/grant.o priv/lease.o priv/lease_life.o priv/lease_render.o \
+	priv/lease_workspace.o \
 	priv/revoke.o priv/revoke_group.o priv/refresh.o priv/auditlog.o \
 	priv/hwork.o \
 	priv/hwork_meta.o priv/hwork_branch.o priv/answer_work.o \

@@ -43,6 +43,7 @@ struct run_want {
 
 enum { RUN_ON = 256, RUN_ENV, RUN_WORKDIR, RUN_TIMEOUT, RUN_MEMORY, RUN_CPUS,
 	RUN_PIDS, RUN_DISK, RUN_SANDBOX, RUN_IMAGE, RUN_RUNTIME, RUN_EGRESS,
+	RUN_GRANT,
 	RUN_DETACH, RUN_NAME, RUN_LABEL, RUN_SECRET, RUN_GIT, RUN_DEPTH,
 	RUN_SEED, RUN_BRANCH_BUNDLE, RUN_WRITE_BACK, RUN_BRANCH };
 
@@ -63,6 +64,7 @@ static const struct option run_options[] = {
 	{ "name", required_argument, NULL, RUN_NAME },
 	{ "label", required_argument, NULL, RUN_LABEL },
 	{ "secret", required_argument, NULL, RUN_SECRET },
+	{ "grant", required_argument, NULL, RUN_GRANT },
 	{ "git", required_argument, NULL, RUN_GIT },
 	{ "depth", required_argument, NULL, RUN_DEPTH },
 	{ "seed", required_argument, NULL, RUN_SEED },
@@ -264,6 +266,9 @@ run_set_option(struct run_args *a, int option, const char *value)
 		return run_add_env(s, value);
 	case RUN_LABEL:
 		return run_add_label(s, value);
+	case RUN_GRANT:
+		run_set(&s->workspace.credential_grant, value);
+		return CL_OK;
 	case RUN_SECRET:
 		return run_add_want(a, value);
 	case RUN_WORKDIR:

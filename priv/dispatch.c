@@ -213,9 +213,6 @@ dispatch_check_spec(const struct spec *s, struct refusal *r)
 		what = "a virtual executor";
 	else if (s->nforwarded_devices > 0)
 		what = "forwarded devices";
-	else if (s->workspace.credential_grant != NULL &&
-	    s->workspace.credential_grant[0] != '\0')
-		what = "a credential grant";
 	if (what == NULL)
 		return 0;
 	refuse_set(r, "usage", "this hub does not handle %s in a run", what);
@@ -510,7 +507,8 @@ dispatch_plan(struct monitor *mon, const struct dispatch *d,
 
 	r.code = NULL;
 	if (dispatch_check_spec(d->spec, &r) || lease_find_secrets(mon, plan,
-	    d->wants, d->nwants, &r))
+	    d->wants, d->nwants, &r) ||
+	    lease_find_workspace(mon, plan, d->spec, &r))
 		bad = 1;
 	else if (strncmp(d->where, "label:", 6) == 0)
 		a = dispatch_find_label(mon, d->where + 6, d->spec, plan,

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
@@ -242,8 +243,10 @@ grant_use_constraint(const char *key, const char *value,
 		strlcpy(terms->env, value, sizeof(terms->env));
 		return NULL;
 	}
-	if (strcmp(key, "repo") == 0)
-		return NULL;	/* for the workspace's credential */
+	if (strcmp(key, "repo") == 0) {
+		strlcpy(terms->repo, value, sizeof(terms->repo));
+		return NULL;
+	}
 	return "it has a constraint this hub does not know";
 }
 
@@ -274,6 +277,23 @@ grant_check(const struct store_grant *g, const struct grant_requester *q,
 	}
 	canon_free(o);
 	return why;
+}
+
+int
+grant_has_repo(const struct grant_terms *terms, const char *repo)
+{
+	const char *p = terms->repo;
+	size_t n;
+
+	if (*p == '\0')
+		return 1;
+	for (;; p += n + 1) {
+		n = strcspn(p, ",");
+		if (n == strlen(repo) && strncasecmp(p, repo, n) == 0)
+			return 1;
+		if (p[n] == '\0')
+			return 0;
+	}
 }
 
 int64_t

@@ -50,6 +50,7 @@ int grant_format_constraints(const struct field_pair *v, size_t n,
 struct grant_terms {
 	int64_t ttl_s;		/* 0: none */
 	char env[512];		/* "A,B"; "": all */
+	char repo[512];		/* "owner/name,..."; "": any repository */
 };
 /*
  * Why an aimed grant cannot be honoured now: a constant text, or NULL and
@@ -62,5 +63,7 @@ int64_t grant_get_ttl(const struct store_grant *g);
 /* 1 when the variable may be lent under these terms. */
 int grant_has_env(const struct grant_terms *terms, const char *name,
     size_t len);
+/* 1 when its allowlist has the repository; case does not matter. */
+int grant_has_repo(const struct grant_terms *terms, const char *repo);
 
 #endif

@@ -140,7 +140,10 @@ lease_on_grant(const struct store_grant *g, void *arg)
 	if (!grant_is_aimed(g, &c->q))
 		return 0;
 	c->naimed++;
-	if ((why = grant_check(g, &c->q, &terms)) != NULL) {
+	if ((why = grant_check(g, &c->q, &terms)) == NULL &&
+	    c->item->is_workspace && !grant_has_repo(&terms, c->p->repo))
+		why = "its allowlist excludes the repository";
+	if (why != NULL) {
 		lease_deny(c, g->id, why);
 		c->why = why;
 		return 0;

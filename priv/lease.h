@@ -52,6 +52,7 @@ struct lease_plan_item {
 	char grant_id[STORE_ID_MAX];
 	struct grant_terms terms;
 	uint32_t mode;
+	int is_workspace;	/* for the fetch of the tree (05 §19) */
 };
 
 struct lease_plan {
@@ -62,6 +63,7 @@ struct lease_plan {
 	struct lease_plan_item items[LEASE_ITEMS_MAX];
 	size_t n;
 	unsigned int nfiles;		/* for the gates */
+	char repo[256];			/* owner/name of the workspace */
 };
 
 /* At the start: keys, and the leases of a previous process (05 §18.3). */
@@ -78,6 +80,9 @@ void lease_sweep(struct monitor *mon, int64_t before);
  */
 int lease_find_secrets(struct monitor *mon, struct lease_plan *p,
     const struct lease_want *wants, size_t nwants, struct refusal *r);
+/* The same for the credential a git workspace names (--grant). */
+int lease_find_workspace(struct monitor *mon, struct lease_plan *p,
+    const struct spec *spec, struct refusal *r);
 int lease_choose(struct monitor *mon, struct lease_plan *p,
     const struct agent *a, struct refusal *r);
 /* Plaintext goes into spec, which the caller clears. */
@@ -105,6 +110,10 @@ void lease_release(struct monitor *mon, const struct handle *h, int is_lost,
  */
 int lease_send_redactions(struct monitor *mon, const struct session *s,
     const struct handle *h);
+
+/* lease_workspace.c: the credential of a start (03 §4.1).  CL_NOMEM. */
+int lease_render_workspace(const struct lease_plan *p,
+    const struct secret *value, struct spec *spec);
 
 /* lease_render.c: the file of an item, content included; CL_NOTFOUND when
  * its kind has none. */

@@ -255,7 +255,10 @@ lease_render_item(struct monitor *mon, struct lease_env *e,
 	if ((r = store_load_secret(mon->store, &mon->leases.keks,
 	    pi->secret.id, pi->secret.version, &value)) != CL_OK)
 		return r;
-	r = k->file != NULL ? lease_add_file(e, p, pi, k, &value) :
+	if (pi->is_workspace)
+		r = lease_render_workspace(p, &value, e->spec);
+	else
+		r = k->file != NULL ? lease_add_file(e, p, pi, k, &value) :
 	    kind_walk_vars(k, &value, lease_on_var, e);
 	secret_clear(&value);
 	return r;

@@ -315,6 +315,80 @@ test_lend(void)
 	mt_stop();
 }
 
+/* A git workspace that names a credential. */
+static void
+run_git(const char *repo, const char *grant)
+{
+	static char *argv[] = { (char *)(uintptr_t)"true" };
+	struct spec s;
+	struct buf b;
+	uint32_t len;
+	int fd;
+
+	spec_init(&s);
+	s.argv = argv;
+	s.nargv = 1;
+	s.workspace.kind = (char *)(uintptr_t)"git";
+	s.workspace.repo = (char *)(uintptr_t)repo;
+	s.workspace.credential_grant = (char *)(uintptr_t)grant;
+	fd = mt_memfd(&spec_start_table, &s, &len);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u32(&b, len);
+	buf_put_str(&b, "edge");
+	buf_put_str(&b, "");
+	buf_put_u8(&b, 1);
+	buf_put_u16(&b, 0);
+	mt_say(1, MSG_CTL_RUN, MT_ID(1, 12), &b, fd);
+	mon_end_turn(&mt);
+}
+
+static void
+test_workspace(void)
+{
+	struct agent *a;
+	struct mt_device d;
+	struct spec spec;
+	struct caps caps;
+	struct buf b;
+	struct imsg m;
+
+	set_up(&d);
+	/* What it said at hello does not matter here: it has git. */
+	a = agents_find(&mt.agents, d.agent_id);
+	caps_init(&caps);
+	caps.workspace_provisioning = 1;
+	buf_init(&b, 65536);
+	caps_put(&caps, &b);
+	agents_set_caps(a, b.data, b.len);
+
+	TEST_START("a tree's credential travels beside the spec (05 19)");
+	put_secret("gh", "github_pat", " " VALUE "\n");
+	add_grant("gh", "any", 0);
+	run_git("https://git.example/o/n.git", "gh");
+	expect_start(&d, &spec);
+	ASSERT_TRUE(spec.workspace_credential != NULL);
+	ASSERT_STRING_EQ(spec.workspace_credential->host, "git.example");
+	ASSERT_STRING_EQ((char *)spec.workspace_credential->password.data,
+	    VALUE);
+	ASSERT_SIZE_T_EQ(spec.secrets[0].nenv_keys, 0);
+	spec_clear(&spec);
+
+	TEST_START("a grant's id names it as well");
+	run_git("https://git.example/o/n", grant_id);
+	expect_start(&d, &spec);
+	spec_clear(&spec);
+
+	TEST_START("what no allowlist could name is denied");
+	mt_drain(1);
+	run_git("https://git.example/o/n/more", "gh");
+	ASSERT_INT_EQ(answer(MT_ID(1, 12), MSG_ROW_EVENT, &m), MSG_CTL_ERR);
+	imsg_free(&m);
+	run_git("https://git.example/o/n", "nobody");
+	ASSERT_INT_EQ(answer(MT_ID(1, 12), MSG_ROW_EVENT, &m), MSG_CTL_ERR);
+	imsg_free(&m);
+	mt_stop();
+}
+
 static void
 test_revoke(void)
 {
@@ -602,5 +676,5 @@ test_restart(void)
 	mt_stop();
 }
 
-UNIT_MAIN(test_lend, test_revoke, test_races, test_refresh, test_time,
-    test_owed, test_restart)
+UNIT_MAIN(test_lend, test_workspace, test_revoke, test_races, test_refresh,
+    test_time, test_owed, test_restart)

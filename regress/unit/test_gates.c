@@ -23,7 +23,8 @@ static struct refusal refusal;
 static const char *
 judge(unsigned int protocol)
 {
-	struct gate_input in = { &spec, "edge", protocol, PROTO_MAX, &caps };
+	struct gate_input in = { &spec, "edge", protocol, PROTO_MAX, &caps,
+	    0, 0 };
 
 	refusal.code = NULL;
 	if (!gates_check(&in, &refusal))

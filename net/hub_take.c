@@ -141,13 +141,16 @@ static int
 htake_hash(struct htake *t, const void *data, size_t len)
 {
 	uint8_t block[16384];
+	size_t want;
 	ssize_t n;
 
 	if (t->md == NULL && ((t->md = EVP_MD_CTX_new()) == NULL ||
 	    EVP_DigestInit_ex(t->md, EVP_sha256(), NULL) != 1))
 		return CL_NOMEM;
 	while (t->hashed < t->size) {
-		n = pread(t->fd, block, sizeof(block), (off_t)t->hashed);
+		want = t->size - t->hashed < sizeof(block) ?
+		    (size_t)(t->size - t->hashed) : sizeof(block);
+		n = pread(t->fd, block, want, (off_t)t->hashed);
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n <= 0)

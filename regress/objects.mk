@@ -148,3 +148,10 @@ OBJS_test_grant = priv/grant.o priv/secretkind.o $(SPEC) $(STORE) $(COMMON)
 LIBS_test_grant = $(LIB_SQLITE) $(LIB_CRYPTO)
 OBJS_test_lease = $(MONITOR)
 LIBS_test_lease = $(LIBS_cloopd)
+
+# Work that goes and comes back.
+OBJS_test_hub_take = net/hub_take.o $(SPEC) $(COMMON)
+LIBS_test_hub_take = $(LIB_CRYPTO)
+OBJS_test_bundlevet = priv/bundlevet.o priv/bundlevet_git.o priv/gitjob.o \
+	sandbox/landlock.o $(SPEC) $(COMMON)
+LIBS_test_bundlevet = -lmd

@@ -199,7 +199,7 @@ fs_find_active(struct fs *fs, char **active, size_t max)
 	size_t n = 0;
 
 	TAILQ_FOREACH(w, &fs->works, entry) {
-		if (n < max)
+		if (n < max && !w->told)
 			active[n++] = w->handle;
 	}
 	TAILQ_FOREACH(a, &fs->asks, entry) {

@@ -334,6 +334,8 @@ ff_on_log_ack(struct fs *fs, const struct frame_env *env, void *payload)
 
 	if (w != NULL && ack->offset > 0)
 		fo_on_ack(w, (uint64_t)ack->offset);
+	else if (w == NULL && ack->offset >= 0)
+		fo_on_end_ack(fs, env->handle, (uint64_t)ack->offset);
 }
 
 static void
@@ -344,6 +346,7 @@ ff_on_heartbeat_ack(struct fs *fs, const struct frame_env *env,
 	int64_t skew;
 
 	(void)env;
+	fo_on_beat_ack(fs, (uint64_t)ack->seq);
 	if (ack->server_time == UTIL_TIME_ZERO || fs->logged_skew)
 		return;
 	skew = util_wall_ns() / 2 - ack->server_time / 2;
@@ -474,6 +477,8 @@ ff_on_frame(struct fs *fs, const struct frame_env *env)
 		ff_on_unknown(fs, env);
 		return;
 	}
+	if (env->id[0] != '\0' && env->type != FRAME_HEARTBEAT_ACK)
+		fo_on_request(fs);
 	/* A status_req's payload is not read at all. */
 	if (env->type == FRAME_STATUS_REQ) {
 		row->handler(fs, env, NULL);

@@ -11,6 +11,8 @@
 #include <bsd/stdlib.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -483,6 +485,20 @@ fl_on_timer(evutil_socket_t fd, short what, void *arg)
 	default:
 		break;
 	}
+}
+
+int
+fl_is_settled(const struct fl *l)
+{
+	struct tcp_info ti;
+	socklen_t len = sizeof(ti);
+
+	memset(&ti, 0, sizeof(ti));
+	/* The descriptor is the TLS layer's by now; its event knows it. */
+	return l->rd != NULL && evbuffer_get_length(l->out) == 0 &&
+	    getsockopt(event_get_fd(l->rd), IPPROTO_TCP, TCP_INFO, &ti,
+	    &len) == 0 &&
+	    ti.tcpi_unacked == 0;
 }
 
 int

@@ -78,6 +78,8 @@ void fl_pause(struct fl *l, int on);
  */
 void fl_close(struct fl *l, uint16_t code, const char *reason);
 
+/* TCP has nothing of ours that the hub's machine has not. */
+int fl_is_settled(const struct fl *l);
 int fl_is_open(const struct fl *l);
 /* For logs: "TLSv1.3", "plaintext", "-". */
 const char *fl_get_version(const struct fl *l);

@@ -116,6 +116,7 @@ fo_on_link_end(struct fw *w)
 	w->out.queued_pos = w->out.wait_pos = 0;
 	w->status_pos = 0;
 	fb_restart(w);
+	w->told = 0;
 }
 
 void
@@ -367,15 +368,81 @@ fo_report_sent(struct fw *w, uint64_t raw)
 }
 
 static void
-fo_report_done(struct fw *w)
+fo_report(struct fw *w, uint32_t type)
 {
 	struct buf b;
 
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, w->slot);
-	fs_ask_monitor(w->fs, MSG_DEV_DONE, 0, &b, -1);
+	fs_ask_monitor(w->fs, type, 0, &b, -1);
 	buf_clear(&b);
+}
+
+static void
+fo_report_done(struct fw *w)
+{
+	fo_report(w, MSG_DEV_DONE);
 	fw_del(w);
+}
+
+void
+fo_on_end_ack(struct fs *fs, const char *handle, uint64_t offset)
+{
+	struct fw *w, *next;
+
+	for (w = TAILQ_FIRST(&fs->works); w != NULL; w = next) {
+		next = TAILQ_NEXT(w, entry);
+		if (!w->told || strcmp(w->handle, handle) != 0 ||
+		    offset < w->out.norm)
+			continue;
+		fs->has_end_acks = 1;
+		fo_report_done(w);
+	}
+}
+
+void
+fo_on_beat_ack(struct fs *fs, uint64_t seq)
+{
+	struct fw *w, *next;
+
+	for (w = TAILQ_FIRST(&fs->works); w != NULL &&
+	    !fs->has_end_acks; w = next) {
+		next = TAILQ_NEXT(w, entry);
+		if (w->told && seq >= w->told_beat)
+			fo_report_done(w);
+	}
+}
+
+void
+fo_on_request(struct fs *fs)
+{
+	struct fw *w, *next;
+
+	if (fs->has_end_acks)
+		return;
+	for (w = TAILQ_FIRST(&fs->works); w != NULL; w = next) {
+		next = TAILQ_NEXT(w, entry);
+		if (w->told && fl_is_settled(fs->link))
+			fo_report_done(w);
+	}
+}
+
+/* Many ends that nobody confirms: the oldest go as delivered. */
+static void
+fo_limit_told(struct fs *fs)
+{
+	struct fw *w, *first = NULL;
+	unsigned int n = 0;
+
+	TAILQ_FOREACH(w, &fs->works, entry) {
+		if (!w->told)
+			continue;
+		if (first == NULL)
+			first = w;
+		n++;
+	}
+	if (n > FO_TOLD_MAX)
+		fo_report_done(first);
 }
 
 void
@@ -398,9 +465,12 @@ fo_on_written(struct fs *fs)
 			o->wait_raw = o->queued_raw;
 		} else if (o->wait_pos == 0 && o->queued_pos != 0)
 			fo_report_sent(w, o->queued_raw);
-		if (w->status_pos == 0 || written < w->status_pos)
+		if (w->told || w->status_pos == 0 || written < w->status_pos)
 			continue;
+		w->told = 1;
+		w->told_beat = fs->beat_seq + 1;
 		CRASH_POINT("status.sent");
-		fo_report_done(w);
+		fo_report(w, MSG_DEV_TOLD);
 	}
+	fo_limit_told(fs);
 }

@@ -25,8 +25,9 @@ fw_find_handle(struct fs *fs, const char *handle)
 {
 	struct fw *w;
 
+	/* One whose end was told is only kept in case it must be again. */
 	TAILQ_FOREACH(w, &fs->works, entry) {
-		if (strcmp(w->handle, handle) == 0)
+		if (!w->told && strcmp(w->handle, handle) == 0)
 			return w;
 	}
 	return NULL;
@@ -87,7 +88,7 @@ fw_on_handle(struct fs *fs, struct imsg *m)
 	struct fw *w;
 	int r;
 
-	if (fs->nworks >= MAX_CONCURRENT)
+	if (fs->nworks >= MAX_CONCURRENT + FO_TOLD_MAX)
 		return CL_LIMIT;
 	if ((w = calloc(1, sizeof(*w))) == NULL)
 		return CL_NOMEM;

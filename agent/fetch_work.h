@@ -30,6 +30,7 @@ struct imsg;
 
 #define FO_MARKS 80		/* 1 MiB of unacknowledged output at
 				 * FO_MARK_LEN; thinned out above */
+#define FO_TOLD_MAX 16		/* ends told and not confirmed */
 #define FO_MARK_LEN 16384	/* normalised bytes between marks */
 
 struct fo_mark {
@@ -78,6 +79,8 @@ struct fw {
 	char *error;
 	uint64_t total_raw;
 	uint64_t status_pos;	/* of the final status on the link, or 0 */
+	int told;		/* it is written; the hub may have it */
+	uint64_t told_beat;	/* the first beat behind it */
 };
 
 TAILQ_HEAD(fw_list, fw);
@@ -107,6 +110,16 @@ void fo_rewind(struct fw *w, uint64_t from);
 void fo_on_ack(struct fw *w, uint64_t offset);
 /* Nothing queued before counts any more: the link is gone. */
 void fo_on_link_end(struct fw *w);
+/*
+ * The hub has the end of a workload (01 §9.7 calls it delivered once it is
+ * written, but what is written may be lost with the link or the hub): a
+ * log_ack of all of it that came behind the status, which is how our hub
+ * says that it is on disk; else the answer to a later beat, or a request of
+ * the hub once TCP has nothing unacknowledged.
+ */
+void fo_on_end_ack(struct fs *fs, const char *handle, uint64_t offset);
+void fo_on_beat_ack(struct fs *fs, uint64_t seq);
+void fo_on_request(struct fs *fs);
 /* The link took bytes: tell the monitor what was written. */
 void fo_on_written(struct fs *fs);
 /* Queue output, one chunk a workload in turn, while there is room. */

@@ -253,6 +253,16 @@ fetchctl_on_acked(struct fetchctl *f, struct imsg *m)
 }
 
 static int
+fetchctl_on_told(struct fetchctl *f, struct imsg *m)
+{
+	uint64_t slot = buf_get_u64(&m->body);
+
+	if (buf_end(&m->body) != 0)
+		return CL_FORMAT;
+	return workloads_on_told(f->a->workloads, slot);
+}
+
+static int
 fetchctl_on_done(struct fetchctl *f, struct imsg *m)
 {
 	uint64_t slot = buf_get_u64(&m->body);
@@ -384,6 +394,7 @@ static const struct fetchctl_row {
 	{ MSG_BRANCH_DROP, fetchctl_on_branch_drop },
 	{ MSG_DEV_SENT, fetchctl_on_sent },
 	{ MSG_DEV_ACKED, fetchctl_on_acked },
+	{ MSG_DEV_TOLD, fetchctl_on_told },
 	{ MSG_DEV_DONE, fetchctl_on_done },
 	{ MSG_DEV_STOP, fetchctl_on_refused },
 	{ MSG_DEV_SIGNAL, fetchctl_on_signal },

@@ -66,6 +66,8 @@ struct workload {
 	uint64_t pid_ticks;
 	int64_t started_at;		/* wall ns */
 	struct shim_exit end;
+	int is_told;			/* the hub was told the end: it takes no
+					 * place any more */
 	int is_refused;			/* forget silently once it ended */
 	int is_killed;			/* by a revoke */
 	int is_cancelled;		/* a lease went before it ran */

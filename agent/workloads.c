@@ -372,7 +372,13 @@ workloads_answer_again(struct workloads *ws, const char *handle_id,
 int
 workloads_is_full(const struct workloads *ws)
 {
-	return ws->n >= ws->a->max_concurrent;
+	const struct workload *w;
+	unsigned int n = 0;
+
+	TAILQ_FOREACH(w, &ws->list, entry)
+		if (w->state != WL_DEAD && !w->is_told)
+			n++;
+	return n >= ws->a->max_concurrent;
 }
 
 unsigned int
@@ -453,6 +459,19 @@ workloads_on_acked(struct workloads *ws, uint64_t slot, uint64_t raw,
 	if (raw < spool_load_u64(&w->spool.head->acked_raw))
 		return CL_OK;
 	spool_set_acked(&w->spool, raw, norm);
+	return CL_OK;
+}
+
+int
+workloads_on_told(struct workloads *ws, uint64_t slot)
+{
+	struct workload *w = workloads_find_slot(ws, slot);
+
+	if (w == NULL)
+		return CL_OK;
+	if (w->state != WL_ENDED)
+		return CL_FORMAT;
+	w->is_told = 1;
 	return CL_OK;
 }
 

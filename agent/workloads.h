@@ -71,6 +71,7 @@ void workload_lease_drop(struct holding *h);
 int workloads_on_sent(struct workloads *ws, uint64_t slot, uint64_t raw);
 int workloads_on_acked(struct workloads *ws, uint64_t slot, uint64_t raw,
     uint64_t norm);
+int workloads_on_told(struct workloads *ws, uint64_t slot);
 int workloads_on_done(struct workloads *ws, uint64_t slot);
 /* The hub refused it (04 §17): TERM, KILL after 5 s, forget. */
 int workloads_on_refused(struct workloads *ws, uint64_t slot,

@@ -82,7 +82,8 @@ enum msg_dir {
  *		u8 state (HS_*), b gapped, u64 log_limit
  *		                              fd: log file, O_RDWR|O_APPEND
  * HANDLE_INDEX	u64 handle     fd: log index, O_RDWR|O_APPEND (logindex.h)
- * HANDLE_SHUT	u64 handle     closed at the hub: ignore further output
+ * HANDLE_SHUT	u64 handle     closed at the hub: ignore further output; after
+ *		a terminal status: it is on disk
  * HANDLE_FORGET u64 handle    no longer tracked at all
  * START	u64 session, u64 handle, u32 len  fd: memfd, struct spec
  * START_ANS	u64 handle, u8 result (RES_*), str code, str text, i64 pid,
@@ -374,7 +375,8 @@ enum { ADMIN_READY = 1, ADMIN_CORDONED, ADMIN_DRAINING };
  *		t finished_at, str error, u64 total_raw
  * DEV_SENT	u64 slot, u64 raw	 written to the socket up to here
  * DEV_ACKED	u64 slot, u64 raw, u64 norm	 hub has it: may be dropped
- * DEV_DONE	u64 slot	 final status written: forget the workload
+ * DEV_TOLD	u64 slot	 final status written: its place is free
+ * DEV_DONE	u64 slot	 and the hub has it: forget the workload
  * DEV_STOP	u64 slot, str reason	 hub refused it: TERM, KILL, forget
  * DEV_SIGNAL	str handle_id, u8 sig
  * DEV_SIGNAL_ANS u8 result (RES_OK, RES_ERROR_FRAME), str code, str text
@@ -424,6 +426,7 @@ enum { ADMIN_READY = 1, ADMIN_CORDONED, ADMIN_DRAINING };
 	X(DEV_STOP, 0x0424, F2M, MS_LIVE, 12, 512, 0, 0)                       \
 	X(DEV_SIGNAL, 0x0426, F2M, MS_LIVE, 6, 256, 0, 0)                      \
 	X(DEV_SIGNAL_ANS, 0x0427, M2F, MS_LIVE, 9, B_MAX, 0, 0)                \
+	X(DEV_TOLD, 0x0428, F2M, MS_LIVE, 8, 8, 0, 0)                          \
 	X(RES_NAME, 0x0430, M2F, MS_STARTING, 7, 300, 0, 1)                    \
 	X(RES_ADDRS, 0x0431, F2M, MS_STARTING, 6, 1024, 0, 1)                  \
 	X(DEV_REVOKE, 0x0440, F2M, MS_LIVE, 4, 4, 1, 0)                        \

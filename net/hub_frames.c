@@ -83,6 +83,18 @@ hs_put_ack(struct hs *s, struct hlog *h)
 }
 
 void
+hs_confirm_end(struct hs *s, struct hlog *h)
+{
+	struct frame_log_ack ack;
+
+	/* All of it, whatever was given up: nothing more is wanted. */
+	ack.offset = (int64_t)(h->final > h->stored ? h->final : h->stored);
+	if (s->state == HST_LIVE)
+		(void)hs_put_frame(s, FRAME_LOG_ACK, s->negotiated, NULL,
+		    h->id, &ack);
+}
+
+void
 hs_flush_logs(struct hs *s, int ack)
 {
 	struct hlog *h = NULL;
@@ -377,6 +389,11 @@ hf_status(struct hs *s, const struct frame_env *env,
 		    "exit=%lld", (unsigned long long)s->session,
 		    log_q(h->id), frame_state_name(state),
 		    (long long)st->exit_code);
+	}
+	if (terminal) {
+		h->ended = 1;
+		h->final = st->final_offset > 0 ?
+		    (uint64_t)st->final_offset : 0;
 	}
 	/* Stale news about an ended workload changes nothing (01 §9.5). */
 	if (terminal || !h->closed)

@@ -45,6 +45,7 @@ struct hlog {
 	unsigned int closed : 1;	/* terminal, or shut by the monitor */
 	unsigned int spared : 1;	/* its one beat of grace is used */
 	unsigned int busy : 1;		/* in the list */
+	unsigned int ended : 1;		/* a terminal status came */
 	unsigned int failing : 1;	/* the last write failed */
 	unsigned int no_punch : 1;	/* the file system cannot */
 	unsigned int told_gapped : 1;
@@ -53,6 +54,7 @@ struct hlog {
 	uint64_t received;		/* accepted, waiting bytes included */
 	uint64_t stored;		/* in the files */
 	uint64_t acked;			/* on this session */
+	uint64_t final;			/* what the terminal status said */
 	uint64_t told;			/* last HANDLE_PROGRESS */
 	int64_t told_at;
 	int64_t retry_at;

@@ -519,7 +519,11 @@ hs_on_handle(struct hub *hub, struct imsg *m)
 		break;
 	case MSG_HANDLE_SHUT:
 		hlog_shut(&hub->logs, h, hub->now);
-		if ((s = hs_find(&hub->sessions, h->session)) != NULL)
+		if ((s = hs_find(&hub->sessions, h->session)) == NULL)
+			break;
+		if (h->ended)
+			hs_confirm_end(s, h);
+		else
 			hs_forget_handle(s, h->number);
 		break;
 	default:

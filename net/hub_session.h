@@ -241,6 +241,11 @@ void hs_report_progress(void *hub, struct hlog *h);
 void hs_report_down(struct hs *s);
 /* Tell the monitor of news that a heartbeat would bring. */
 void hs_flush_logs(struct hs *s, int ack);
+/*
+ * The end of a workload is on the hub's disk: a last log_ack says so.  Our
+ * agents keep what they told until then; others ignore it.
+ */
+void hs_confirm_end(struct hs *s, struct hlog *h);
 
 /* --- hub_request.c --- */
 

@@ -32,16 +32,35 @@ shim_pump_init(struct shim_pump *p)
 	p->spool.fd = -1;
 }
 
-int
-shim_pump_may_read(struct shim_pump *p, int64_t now_ms, int *wait_msp)
+/* So much may be unsent before a connected consumer slows the workload: a
+ * small SpoolLimit must not drop what the next second would send. */
+static uint64_t
+shim_pump_get_high(const struct shim_pump *p)
+{
+	uint64_t half = spool_load_u64(&p->spool.head->limit) / 2;
+
+	return half < SPOOL_HIGH_LEN ? half : SPOOL_HIGH_LEN;
+}
+
+static int
+shim_pump_is_behind(const struct shim_pump *p)
 {
 	struct spool_head *h = p->spool.head;
 	uint64_t sent = spool_load_u64(&h->sent);
 	uint64_t total = spool_load_u64(&h->total);
 
+	return spool_load_u64(&h->link_up) != 0 && sent <= total &&
+	    total - sent >= shim_pump_get_high(p);
+}
+
+int
+shim_pump_may_read(struct shim_pump *p, int64_t now_ms, int *wait_msp)
+{
+	struct spool_head *h = p->spool.head;
+	uint64_t sent = spool_load_u64(&h->sent);
+
 	*wait_msp = -1;
-	if (spool_load_u64(&h->link_up) == 0 || sent > total ||
-	    total - sent < SPOOL_HIGH_LEN) {
+	if (!shim_pump_is_behind(p)) {
 		p->stall_at = 0;
 		return 1;
 	}
@@ -195,7 +214,7 @@ shim_pump_read(struct shim_pump *p)
 	int i, moved = 0;
 
 	for (i = 0; i < SHIM_PUMP_ROUNDS && p->fd != -1; i++)
-		if (!shim_pump_step(p, &moved))
+		if (!shim_pump_step(p, &moved) || shim_pump_is_behind(p))
 			break;
 	if (moved)
 		shim_pump_wake(p);

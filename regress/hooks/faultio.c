@@ -27,7 +27,8 @@
 
 struct rule {
 	char program[16];	/* as the kernel knows it; "" ends the list */
-	char op[16];		/* open, write, sync, rename, mkdir */
+	char op[16];		/* open, write, pwrite (in cloop-shim), sync,
+				 * rename, mkdir */
 	char name[64];		/* text in the file's name; "": any */
 	int32_t len;		/* of a write: this; -n: not n; 0: any */
 	int32_t skip;		/* so many pass first */
@@ -120,7 +121,8 @@ fault_is_file(int fd)
 		return 0;
 	if (fd_names[fd][0] != '\0')
 		return 1;
-	return strcmp(program_invocation_short_name, "cloopd-net") == 0 &&
+	return fd > 2 && strcmp(program_invocation_short_name,
+	    "cloopd-net") == 0 &&
 	    fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
@@ -197,9 +199,9 @@ write(int fd, const void *p, size_t len)
 ssize_t
 pwrite(int fd, const void *p, size_t len, off_t off)
 {
-	/* cloop-shim knows its files by no name: its pwrites are theirs. */
+	/* cloop-shim knows its files by no name: it has only the spool. */
 	struct rule *r = strcmp(program_invocation_short_name,
-	    "cloop-shim") == 0 ? fault_find("write", "", len) :
+	    "cloop-shim") == 0 ? fault_find("pwrite", "", len) :
 	    fault_find_write(fd, len);
 
 	if (r != NULL && (!r->half || len < 2))

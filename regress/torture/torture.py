@@ -120,7 +120,7 @@ class Daemon:
 
 
 class Rig:
-    def __init__(self, build, nagents):
+    def __init__(self, build, nagents, **env):
         self.build = os.path.abspath(build)
         self.base = tempfile.mkdtemp(prefix="cloop-torture.", dir="/var/lib")
         os.chmod(self.base, 0o755)
@@ -131,6 +131,7 @@ class Rig:
             self.page = mmap.mmap(file.fileno(), 4096)
         self.env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8",
                     "CLOOP_LIBEXEC": self.build, "CLOOP_HOOKS": self.hooks}
+        self.env.update({k: v.format(self) for k, v in env.items()})
         self.tag = "%d" % (os.getpid() % 100000)
         self.names = ["t%s-%d" % (self.tag, i) for i in range(nagents)]
         self.agents, self.hub = [], None
@@ -138,6 +139,10 @@ class Rig:
         self.socket = self.path("hub", "sock")
         self.mounts = self.list_mounts()
         self.groups = self.list_groups()
+
+    def more_conf(self, name):
+        """Further lines of a configuration: "hub" or an agent's name."""
+        return ""
 
     def path(self, *parts):
         return os.path.join(self.base, *parts)
@@ -170,8 +175,9 @@ KeyDirectory %s
 NetWorkers 2
 PerSourcePenalty no
 LogLevel debug
-""" % (self.port, self.address(0), self.port, self.socket,
-            self.path("hub/state"), self.path("hub/run"), self.path("keys")))
+%s""" % (self.port, self.address(0), self.port, self.socket,
+              self.path("hub/state"), self.path("hub/run"), self.path("keys"),
+              self.more_conf("hub")))
         self.hub = Daemon([os.path.join(self.build, "cloopd"), "-d", "-f",
                            self.path("hub/conf")], self.path("hub/log"),
                           self.env)
@@ -209,7 +215,7 @@ TokenFile {0}/bundle
 CAFile {1}/tls.crt
 WorkDirRoot {0}/work
 LogLevel debug
-""".format(self.path(name), self.path("keys")))
+{2}""".format(self.path(name), self.path("keys"), self.more_conf(name)))
         daemon = Daemon(["nsenter", "--net=/run/netns/" + name,
                          os.path.join(self.build, "cloop-agentd"), "-d",
                          "-f", self.path(name, "conf")],

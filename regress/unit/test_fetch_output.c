@@ -17,7 +17,7 @@ static uint64_t hub_received, first_offset;
 static size_t nchunks, nstatus, max_chunk;
 static uint64_t acked_raw, acked_norm, sent_raw;
 static uint64_t link_queued, link_written;
-static int done;
+static int told, done, settled;
 
 static struct fs fs;
 static struct fw *work;
@@ -81,6 +81,8 @@ fs_ask_monitor(struct fs *f, uint32_t type, uint64_t id,
 		acked_norm = buf_get_u64(&b);
 	} else if (type == MSG_DEV_SENT)
 		sent_raw = buf_get_u64(&b);
+	else if (type == MSG_DEV_TOLD)
+		told = 1;
 	else if (type == MSG_DEV_DONE)
 		done = 1;
 }
@@ -115,6 +117,12 @@ fl_get_written(const struct fl *l)
 	return link_written;
 }
 
+int
+fl_is_settled(const struct fl *l)
+{
+	return settled;
+}
+
 static void
 start(uint64_t limit)
 {
@@ -125,7 +133,9 @@ start(uint64_t limit)
 	memset(hub, 0, sizeof(hub));
 	hub_received = nchunks = nstatus = max_chunk = 0;
 	acked_raw = acked_norm = sent_raw = link_queued = link_written = 0;
-	done = 0;
+	told = done = settled = 0;
+	fs.has_end_acks = 0;
+	fs.beat_seq = 7;
 	TAILQ_INIT(&fs.works);
 	TAILQ_INIT(&fs.dirty);
 	TAILQ_INIT(&fs.waiting);
@@ -152,7 +162,7 @@ pump(void)
 		fo_pump(&fs);
 		link_written = link_queued;
 		fo_on_written(&fs);
-	} while (link_queued != before && !done);
+	} while (link_queued != before && !told);
 }
 
 static void
@@ -226,7 +236,7 @@ test_stream(void)
 	ASSERT_SIZE_T_EQ(max_chunk, MAX_LOG_TEXT_LEN);
 	ASSERT_SIZE_T_EQ(nstatus, 1);
 	ASSERT_U64_EQ(sent_raw, sizeof(raw));
-	ASSERT_INT_EQ(done, 1);
+	ASSERT_INT_EQ(told, 1);
 	stop();
 	free(want);
 }
@@ -346,12 +356,12 @@ test_tail(void)
 	fo_pump(&fs);
 	fo_pump(&fs);
 	ASSERT_SIZE_T_EQ(nstatus, 1);
-	ASSERT_INT_EQ(done, 0);
+	ASSERT_INT_EQ(told, 0);
 	fo_on_link_end(work);
 	fo_rewind(work, 3);
 	pump();
 	ASSERT_SIZE_T_EQ(nstatus, 2);
-	ASSERT_INT_EQ(done, 1);
+	ASSERT_INT_EQ(told, 1);
 	stop();
 }
 
@@ -412,5 +422,68 @@ test_coalesce(void)
 	stop();
 }
 
-UNIT_MAIN(test_stream, test_rewind, test_ack, test_restart, test_tail,
+/* A workload whose end was told, and not confirmed. */
+static void
+tell_end(void)
+{
+	start(1 << 20);
+	snprintf(work->handle, sizeof(work->handle), "AAAAAAAAAAAAAAAA");
+	put("12345", 5);
+	work->exited = 1;
+	work->state = HS_EXITED;
+	work->total_raw = 5;
+	pump();
+	ASSERT_INT_EQ(told, 1);
+	ASSERT_INT_EQ(done, 0);
+}
+
+static void
+test_confirm(void)
+{
+	TEST_START("what is written may be lost: it is kept until the hub's "
+	    "log_ack of all of it (01 §9.7)");
+	tell_end();
+	fo_on_end_ack(&fs, "BBBBBBBBBBBBBBBB", 5);
+	fo_on_end_ack(&fs, "AAAAAAAAAAAAAAAA", 4);
+	ASSERT_INT_EQ(done, 0);
+	fo_on_end_ack(&fs, "AAAAAAAAAAAAAAAA", 5);
+	ASSERT_INT_EQ(done, 1);
+	ASSERT_INT_EQ(fs.has_end_acks, 1);
+
+	TEST_START("a hub that confirms so is waited for");
+	tell_end();
+	fs.has_end_acks = 1;
+	settled = 1;
+	fo_on_beat_ack(&fs, 8);
+	fo_on_request(&fs);
+	ASSERT_INT_EQ(done, 0);
+
+	TEST_START("for another hub the answer to a later beat does");
+	tell_end();
+	fo_on_beat_ack(&fs, 7);
+	ASSERT_INT_EQ(done, 0);
+	fo_on_beat_ack(&fs, 8);
+	ASSERT_INT_EQ(done, 1);
+
+	TEST_START("or a request, once TCP has nothing unacknowledged");
+	tell_end();
+	fo_on_request(&fs);
+	ASSERT_INT_EQ(done, 0);
+	settled = 1;
+	fo_on_request(&fs);
+	ASSERT_INT_EQ(done, 1);
+
+	TEST_START("a link that ends before tells it again on the next");
+	tell_end();
+	fo_on_link_end(work);
+	ASSERT_INT_EQ(work->told, 0);
+	told = 0;
+	nstatus = 0;
+	fo_rewind(work, 5);
+	pump();
+	ASSERT_INT_EQ(nstatus, 1);
+	ASSERT_INT_EQ(told, 1);
+}
+
+UNIT_MAIN(test_confirm, test_stream, test_rewind, test_ack, test_restart, test_tail,
     test_gap, test_held, test_coalesce)

@@ -56,7 +56,7 @@ reset(void)
 	g.plan.password.data = (unsigned char *)"hunter2hunter2";
 	g.plan.password.len = 14;
 	g.host = "forge.example:8443";
-	strcpy(g.shadow, "/tmp/cloop-git-x");
+	snprintf(g.shadow, sizeof(g.shadow), "/tmp/cloop-git-x");
 }
 
 static void

@@ -155,3 +155,5 @@ LIBS_test_hub_take = $(LIB_CRYPTO)
 OBJS_test_bundlevet = priv/bundlevet.o priv/bundlevet_git.o priv/gitjob.o \
 	sandbox/landlock.o $(SPEC) $(COMMON)
 LIBS_test_bundlevet = -lmd
+OBJS_test_bundleland = $(OBJS_test_bundlevet)
+LIBS_test_bundleland = -lmd

@@ -279,11 +279,12 @@ static int
 vet_check_changes(struct vet *v, const struct gitjob *j,
     struct vet_blobs *blobs)
 {
-	const char *p = (const char *)j->out, *end = p + j->out_len;
-	const char *commit = "", *path;
+	const char *p = (const char *)j->out, *commit = "", *path, *end;
 	int r;
 
-	while (p < end) {
+	if (p == NULL)
+		return CL_OK;	/* commits that change nothing */
+	for (end = p + j->out_len; p < end; ) {
 		if (p[0] != ':') {
 			commit = p;
 			p += strlen(p) + 1;

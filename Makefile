@@ -23,7 +23,7 @@ B = build
 # ------------------------------------------------------------ Debian packages
 
 DEPS_BUILD = gcc libc6-dev make autoconf pkg-config libevent-dev libssl-dev \
-	libsqlite3-dev libjson-c-dev libseccomp-dev libcap-ng-dev libbsd-dev
+	zlib1g-dev libsqlite3-dev libjson-c-dev libseccomp-dev libcap-ng-dev libbsd-dev
 DEPS_RUN = openssl iproute2
 DEPS_TEST = nftables clang libclang-rt-14-dev llvm binutils mandoc \
 	python3 python3-websockets procps util-linux git golang-go \
@@ -35,7 +35,7 @@ DEPS_TEST = nftables clang libclang-rt-14-dev llvm binutils mandoc \
 # programs see TLS and JSON, and they never see SQLite.
 
 PROGS = cloopd cloopd-net cloopd-key cloopd-ctl cloop-agentd agentd-fetch \
-	cloop-shim cloop-git cloop-keygen cloop-enroll cloopctl
+	cloop-shim cloop-git cloop-seed cloop-keygen cloop-enroll cloopctl
 
 # Common ground of every program.
 COMMON = common/err.o common/log.o common/xmem.o common/secret.o \
@@ -143,11 +143,17 @@ OBJS_cloop-shim = sandbox/cloop_shim.o sandbox/shim_msg.o \
 LIBS_cloop-shim = $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
 
 # Runs git for a workload, as its user.
-GIT_JOB = agent/git_env.o agent/git_exec.o agent/git_tree.o \
+GIT_JOB = agent/git_orders.o agent/git_env.o agent/git_exec.o agent/git_tree.o \
 	agent/git_workspace.o agent/git_shadow.o agent/git_return.o \
 	common/devjob.o common/redact.o $(SPEC) $(COMMON)
 OBJS_cloop-git = agent/cloop_git.o $(GIT_JOB)
 LIBS_cloop-git = $(LIB_CRYPTO) $(LIB_BSD)
+
+# Unpacks and reads a project's documents, as the workload's user.
+OBJS_cloop-seed = agent/fetch_seed.o agent/git_orders.o agent/git_tree.o \
+	net/json.o net/json_value.o net/json_decode.o common/devjob.o \
+	common/redact.o $(SPEC) $(COMMON)
+LIBS_cloop-seed = $(LIB_JSONC) -lz $(LIB_BSD)
 
 OBJS_cloop-keygen = store/cloop_keygen.o store/keygen_make.o \
 	store/keygen_tls.o store/keygen_show.o store/keygen_probe.o \
@@ -163,21 +169,20 @@ OBJS_cloop-enroll = store/cloop_enroll.o store/enroll_mint.o \
 	common/flatjson.o common/pin.o $(STORE) $(COMMON)
 LIBS_cloop-enroll = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
 
-OBJS_cloopctl = priv/cloopctl_result.o priv/cloopctl_ship.o priv/gitjob.o \
-	priv/bundlevet.o priv/bundlevet_git.o common/workmsg.o \
-	sandbox/landlock.o priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \
+OBJS_cloopctl = priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \
 	priv/cloopctl_logview.o priv/cloopctl_follow.o priv/cloopctl_run.o \
-	priv/cloopctl_admin.o priv/cloopctl_secret.o priv/cloopctl_lease.o \
-	common/ctlclient.o common/ctlmsg.o common/ctllease.o \
-	common/leasemsg.o \
-	common/logindex.o $(SPEC) $(COMMON)
+	priv/cloopctl_ship.o priv/cloopctl_result.o priv/gitjob.o \
+	priv/bundlevet.o priv/bundlevet_git.o priv/cloopctl_admin.o \
+	priv/cloopctl_secret.o priv/cloopctl_lease.o common/ctlclient.o \
+	common/ctlmsg.o common/ctllease.o common/leasemsg.o common/workmsg.o \
+	common/logindex.o common/flatjson.o sandbox/landlock.o $(SPEC) $(COMMON)
 LIBS_cloopctl = -lmd $(LIB_BSD)
 
 # Where each program goes.
 SBIN_PROGS = cloopd cloop-agentd cloop-keygen cloop-enroll
 BIN_PROGS = cloopctl
 LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl agentd-fetch cloop-shim \
-	cloop-git
+	cloop-git cloop-seed
 
 # Objects and libraries of the unit tests and fuzz targets.
 -include regress/objects.mk

@@ -19,6 +19,7 @@
 #include "cloopctl.h"
 #include "../common/conf.h"
 #include "../common/err.h"
+#include "../common/flatjson.h"
 #include "../common/limits.h"
 #include "../common/msgcat.h"
 #include "../common/util.h"
@@ -237,6 +238,30 @@ struct audit_page {
 	uint64_t nrows;
 };
 
+/* What a row says beside its columns, as key=value. */
+static void
+audit_print_detail(const struct ctl_audit *a)
+{
+	struct flatjson doc;
+	size_t i;
+
+	flatjson_init(&doc);
+	if (a->detail == NULL || flatjson_parse(a->detail, strlen(a->detail),
+	    &doc) != CL_OK) {
+		printf(" %s", ctl_clean(a->detail));
+		return;
+	}
+	for (i = 0; i < doc.nmembers; i++) {
+		if ((a->subject != NULL &&
+		    strcmp(doc.member[i].value, a->subject) == 0) ||
+		    strcmp(doc.member[i].value, "{}") == 0)
+			continue;
+		printf(" %s=%s", ctl_clean(doc.member[i].key),
+		    ctl_clean(doc.member[i].value));
+	}
+	flatjson_clear(&doc);
+}
+
 static int
 audit_on_row(struct ctl *c, struct imsg *m, void *arg)
 {
@@ -268,10 +293,12 @@ audit_on_row(struct ctl *c, struct imsg *m, void *arg)
 		jsonw_close_object(&w);
 		(void)ctl_print_json(&w);
 	} else {
-		printf("%6llu  %-10s  %-28s  %-12s  %s %s\n",
-		    (unsigned long long)a.seq, ctl_format_when(c, a.at),
-		    ctl_clean(a.action), ctl_clean(a.actor),
-		    ctl_clean(a.subject), ctl_clean(a.detail));
+		printf("%5llu  %-8s  %-25s  %-7s  %s", (unsigned long long)
+		    a.seq, ctl_format_when(c, a.at), ctl_clean(a.action),
+		    a.actor == NULL || a.actor[0] == '\0' ? "device" :
+		    ctl_clean(a.actor), ctl_clean(a.subject));
+		audit_print_detail(&a);
+		putchar('\n');
 	}
 	field_clear(&ctl_audit_table, &a);
 	return EXIT_DONE;

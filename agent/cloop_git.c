@@ -12,14 +12,8 @@
  * As `cloop-git credential FD HOST get` it is git's credential helper: it
  * gives what can be read from FD, once, to git asking for HOST.
  */
-#include <sys/prctl.h>
-#include <sys/resource.h>
-
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,162 +24,9 @@
 
 #include "../common/b64.h"
 #include "../common/err.h"
-#include "../common/limits.h"
-#include "../common/msgcat.h"
 #include "../common/rule.h"
 #include "../common/util.h"
 #include "git_job.h"
-
-#define GJ_QUEUE 4
-
-volatile int gj_cancelled;
-
-static void
-gj_on_term(int sig)
-{
-	(void)sig;
-	gj_cancelled = 1;
-}
-
-int
-gj_fail(struct gj *g, const char *fmt, ...)
-{
-	char *text = NULL, clean[MAX_ERROR_TEXT_LEN / 2];
-	va_list ap;
-
-	if (g->error != NULL)
-		return CL_DENIED;
-	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) == -1)
-		text = NULL;
-	va_end(ap);
-	if (text == NULL)
-		return CL_DENIED;
-	redact_format(g->secrets, text, clean, sizeof(clean));
-	free(text);
-	g->error = strdup(clean);
-	return CL_DENIED;
-}
-
-void
-gj_say(const struct gj *g, const char *fmt, ...)
-{
-	char text[4096], clean[4096], line[4200];
-	va_list ap;
-	size_t i;
-	int n;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	for (i = 0; text[i] != '\0'; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-			text[i] = '?';
-	redact_format(g->secrets, text, clean, sizeof(clean));
-	n = snprintf(line, sizeof(line), "workspace: %s\n", clean);
-	if (n > 0)
-		(void)!write(1, line, strnlen(line, sizeof(line)));
-}
-
-int
-gj_check(struct gj *g)
-{
-	if (gj_cancelled)
-		return gj_fail(g, "cancelled by a signal");
-	if (util_now_ms() >= g->deadline_at)
-		return gj_fail(g, "not done within %lld minutes",
-		    (long long)g->plan.timeout_s / 60);
-	return CL_OK;
-}
-
-/* ---------------------------------------------------------------- messages */
-
-static int
-gj_on_plan(struct gj *g, struct imsg *m)
-{
-	uint32_t len = buf_get_u32(&m->body);
-	uint8_t *data = NULL;
-	struct buf b;
-	int r;
-
-	if ((r = buf_end(&m->body)) != 0 ||
-	    (r = util_load_memfd(m->fd, len, MAX_DEVJOB_LEN, &data)) != 0)
-		return r;
-	buf_init_read(&b, data, len);
-	r = field_get(&devjob_plan_table, &b, &g->plan);
-	if (r == 0)
-		r = buf_end(&b);
-	freezero(data, len);
-	g->has_plan = r == 0;
-	return r;
-}
-
-/* 1 at GO, 0 for more, -1: give up. */
-static int
-gj_on_msg(struct gj *g, struct imsg *m, struct msgcat_seen *seen)
-{
-	const char *why;
-
-	if (msgcat_check(MSG_M2J, MS_STARTING, m, seen, &why) != 0)
-		return -1;
-	switch (m->type) {
-	case MSG_JOB_PLAN:
-		return gj_on_plan(g, m) == 0 ? 0 : -1;
-	case MSG_JOB_FILE:
-		g->file_fd = imsg_take_fd(m);
-		return 0;
-	default:
-		return g->has_plan ? 1 : -1;
-	}
-}
-
-static int
-gj_read_orders(struct gj *g)
-{
-	struct pollfd pfd = { .fd = g->chan.fd, .events = POLLIN };
-	struct msgcat_seen seen;
-	struct imsg m;
-	int r, done = 0;
-
-	memset(&seen, 0, sizeof(seen));
-	while (done == 0) {
-		if ((r = imsg_read(&g->chan, &m)) == CL_INCOMPLETE) {
-			if (gj_cancelled)
-				return -1;
-			(void)poll(&pfd, 1, -1);
-			continue;
-		}
-		if (r != 0)
-			return -1;
-		done = gj_on_msg(g, &m, &seen);
-		imsg_free(&m);
-	}
-	return done;
-}
-
-static void
-gj_send_result(struct gj *g, int r)
-{
-	struct pollfd pfd = { .fd = g->chan.fd, .events = POLLOUT };
-	struct buf b;
-
-	if (r != 0) {
-		g->res.outcome = DEVJOB_FAILED;
-		free(g->res.error);
-		g->res.error = strdup(g->error != NULL ? g->error :
-		    cl_strerror(r));
-		free(g->res.sha256);
-		g->res.sha256 = NULL;
-		g->res.bytes = 0;
-	} else if (g->res.outcome == 0)
-		g->res.outcome = DEVJOB_OK;
-	buf_init(&b, MSG_BODY_MAX);
-	field_put(&devjob_result_table, &g->res, &b);
-	if (imsg_compose(&g->chan, MSG_JOB_DONE, 0, &b, -1) == 0)
-		while (imsg_write(&g->chan) == CL_INCOMPLETE)
-			(void)poll(&pfd, 1, -1);
-	buf_clear(&b);
-}
 
 /* --------------------------------------------------------------------- job */
 
@@ -262,16 +103,6 @@ gj_run(struct gj *g)
 	return gj_fail(g, "not a job for git");
 }
 
-static void
-gj_harden(void)
-{
-	struct rlimit rl = { 0, 0 };
-
-	(void)setrlimit(RLIMIT_CORE, &rl);
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	umask(077);
-}
-
 /* -------------------------------------------------------- credential helper */
 
 /* git says "key=value" lines; only our host, only https. */
@@ -318,24 +149,14 @@ gj_give_credential(const char *fd_text, const char *host, const char *op)
 int
 main(int argc, char **argv)
 {
-	struct sigaction term = { .sa_handler = gj_on_term };
-	struct sigaction ign = { .sa_handler = SIG_IGN };
 	static struct gj g;
-	int r;
 
 	gj_harden();
 	if (argc == 5 && strcmp(argv[1], "credential") == 0)
 		return gj_give_credential(argv[2], argv[3], argv[4]);
 	if (argc != 1)
 		return 2;
-	g.file_fd = g.dir_fd = -1;
-	(void)sigaction(SIGTERM, &term, NULL);
-	(void)sigaction(SIGPIPE, &ign, NULL);
-	/* git must not inherit the channel. */
-	if ((r = fcntl(0, F_DUPFD_CLOEXEC, 10)) == -1 ||
-	    imsg_init(&g.chan, r, GJ_QUEUE) != 0)
-		return 1;
-	if (gj_read_orders(&g) != 1)
+	if (gj_open(&g) != 0 || gj_read_orders(&g) != 1)
 		return 1;
 	gj_send_result(&g, gj_run(&g));
 	field_clear(&devjob_plan_table, &g.plan);

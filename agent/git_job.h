@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Inside of cloop-git, the job that runs git for a workload (04 §8, §9,
- * §19).  Prefixes: gj_ (job, cloop_git.c), ge_ (environment, git_env.c), gx_
+ * §19).  Prefixes: gj_ (job, git_orders.c), ge_ (environment, git_env.c), gx_
  * (running git, git_exec.c), gt_ (files, git_tree.c), gw_ (the workspace,
  * git_workspace.c), gs_ (a repository of our own over the tree's objects,
  * git_shadow.c), gr_ (what goes back, git_return.c).
@@ -48,6 +48,16 @@ struct gj {
 /* Set by SIGTERM: stop, roll back, say so. */
 extern volatile int gj_cancelled;
 
+/* --- git_orders.c --- */
+
+/* No core, not to be looked at. */
+void gj_harden(void);
+/* Descriptor 0 is the channel.  CL_*. */
+int gj_open(struct gj *g);
+/* Until GO: 1.  -1: the monitor is gone, or no monitor. */
+int gj_read_orders(struct gj *g);
+/* The result, FAILED with the reason when r is not CL_OK. */
+void gj_send_result(struct gj *g, int r);
 /* The reason why this job fails; the first one stays.  Returns CL_DENIED. */
 int gj_fail(struct gj *g, const char *fmt, ...)
     __attribute__((__format__(__printf__, 2, 3)));

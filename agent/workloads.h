@@ -51,8 +51,8 @@ int workloads_answer_again(struct workloads *ws, const char *handle_id,
 int workloads_is_full(const struct workloads *ws);
 /*
  * Launch: directory, spool, secret files, work tree, shim.  The answer goes
- * to `ask` when the shim has decided.  On failure CL_*, and nothing is left; the
- * caller answers.
+ * to `ask` when the shim has decided.  On failure CL_*, and nothing is left;
+ * the caller answers.
  */
 struct workload_start {
 	const char *handle_id;

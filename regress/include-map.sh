@@ -33,6 +33,7 @@ END
 cat >"$TMP/fence" <<'END'
 sqlite3.h		store/
 json-c/			net/json.c net/frame.c
+zlib.h			agent/fetch_seed.c
 openssl/ssl.h		net/tlsio net/tlskey net/cloopd_net.c agent/agent_fetch.c store/cloop_keygen
 seccomp.h		sandbox/
 cap-ng.h		sandbox/

@@ -16,6 +16,8 @@ cloopd-ctl	libevent_core libseccomp libcap-ng
 cloop-agentd	libevent_core libcrypto libseccomp libcap-ng
 agentd-fetch	libevent_core libssl libcrypto libjson-c libseccomp libcap-ng
 cloop-shim	libseccomp libcap-ng
+cloop-git	libcrypto
+cloop-seed	libjson-c libz
 cloop-keygen	libsqlite3 libcrypto libssl
 cloop-enroll	libsqlite3 libcrypto
 cloopctl	-

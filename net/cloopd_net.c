@@ -157,6 +157,7 @@ net_run_turn(struct hub *hub, int *morep)
 		fatal("event-loop", "reason=%s", cl_strerror(CL_SYSTEM));
 	hub->now = util_now_ms();
 	busy = hlog_on_time(&hub->logs, hub->now, hs_report_progress, hub);
+	hs_release_ends(hub);
 	net_write_channel(hub);
 	*morep = hs_settle_all(hub);
 	net_check_stop(hub);

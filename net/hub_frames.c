@@ -369,6 +369,30 @@ hf_put_status(struct hs *s, const struct frame_status *st, int state,
 	buf_clear(&b);
 }
 
+/*
+ * An end may not overtake output that waits for a failing disk: with the
+ * end the log is closed, and the device forgets what it could send again.
+ * 1: it is kept for hs_release_ends.
+ */
+static int
+hf_hold_end(struct hs *s, struct hlog *h)
+{
+	int64_t now = s->hub->now;
+
+	if (h->end_text != NULL)
+		return 1;
+	if (hlog_flush(&s->hub->logs, h, now) == CL_OK ||
+	    (h->end_until != 0 && now >= h->end_until) ||
+	    (h->end_text = malloc(s->msg_len)) == NULL)
+		return 0;
+	memcpy(h->end_text, s->msg, s->msg_len);
+	h->end_len = s->msg_len;
+	h->end_until = now + HLOG_HOLD_MS;
+	log_warn("handle-end-waits", "handle=%s reason=\"its output is not on "
+	    "disk\"", log_q(h->id));
+	return 1;
+}
+
 static enum hs_event
 hf_status(struct hs *s, const struct frame_env *env,
     const union hf_payload *p, struct hlog *h)
@@ -378,6 +402,8 @@ hf_status(struct hs *s, const struct frame_env *env,
 	int terminal = state == HS_EXITED || state == HS_FAILED ||
 	    state == HS_KILLED;
 
+	if (terminal && !h->closed && hf_hold_end(s, h))
+		return HE_NONE;
 	if (terminal && !h->closed) {
 		/* All output is on file before the end is told. */
 		hlog_shut(&s->hub->logs, h, s->hub->now);
@@ -401,6 +427,34 @@ hf_status(struct hs *s, const struct frame_env *env,
 	if (env->id[0] != '\0')
 		(void)hs_answer_request(s, env, p, NULL);
 	return HE_NONE;
+}
+
+/* Those whose disk takes writes again, or will not in time. */
+void
+hs_release_ends(struct hub *hub)
+{
+	struct hlog *h, *next;
+	struct frame_env env;
+	union hf_payload p;
+	struct hs *s;
+	char *text;
+
+	TAILQ_FOREACH_SAFE(h, &hub->logs.busy, link, next) {
+		if (h->end_text == NULL || (hub->now < h->end_until &&
+		    (h->failing || hlog_flush(&hub->logs, h, hub->now) !=
+		    CL_OK)) || (s = hs_find(&hub->sessions, h->session)) == NULL)
+			continue;
+		text = h->end_text;
+		h->end_text = NULL;
+		h->end_until = hub->now;	/* and not once more */
+		if (frame_decode_envelope(&hub->jx, text, h->end_len,
+		    &env) == CL_OK &&
+		    frame_decode_payload(&hub->jx, &env, &p) == CL_OK) {
+			(void)hf_status(s, &env, &p, h);
+			frame_clear_payload(env.type, &p);
+		}
+		free(text);
+	}
 }
 
 static enum hs_event

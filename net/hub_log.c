@@ -143,6 +143,8 @@ hlog_close_files(struct hlog_table *t, struct hlog *h)
 
 	while ((w = TAILQ_FIRST(&h->waits)) != NULL)
 		hlog_drop_wait(t, h, w);
+	free(h->end_text);
+	h->end_text = NULL;
 	if (h->log_fd != -1)
 		close(h->log_fd);
 	if (h->index_fd != -1)
@@ -526,7 +528,7 @@ hlog_on_time(struct hlog_table *t, int64_t now, hlog_progress_fn *fn,
 		if (now - h->told_at >= HLOG_PROGRESS_MS)
 			hlog_report(h, now, fn, ctx);
 		if (!h->failing && h->rec.wire_len == 0 &&
-		    h->told == h->stored && h->told_gapped == h->gapped) {
+		    h->end_text == NULL && h->told == h->stored && h->told_gapped == h->gapped) {
 			TAILQ_REMOVE(&t->busy, h, link);
 			h->busy = 0;
 		}

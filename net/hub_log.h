@@ -25,6 +25,7 @@
 #define HLOG_INDEX_MS 100		/* an index record may wait */
 #define HLOG_PROGRESS_MS 250		/* HANDLE_PROGRESS, 4 a second */
 #define HLOG_RETRY_MS 250		/* after a failed write */
+#define HLOG_HOLD_MS 60000		/* an end waits for the disk */
 #define HLOG_CUT_PIECES 16		/* the middle goes in such pieces */
 
 struct hlog_wait;
@@ -55,6 +56,10 @@ struct hlog {
 	uint64_t stored;		/* in the files */
 	uint64_t acked;			/* on this session */
 	uint64_t final;			/* what the terminal status said */
+	char *end_text;			/* that frame, while it waits for the
+					 * disk; NULL */
+	size_t end_len;
+	int64_t end_until;
 	uint64_t told;			/* last HANDLE_PROGRESS */
 	int64_t told_at;
 	int64_t retry_at;

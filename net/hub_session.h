@@ -246,6 +246,8 @@ void hs_flush_logs(struct hs *s, int ack);
  * agents keep what they told until then; others ignore it.
  */
 void hs_confirm_end(struct hs *s, struct hlog *h);
+/* Ends that waited for the disk to take their output. */
+void hs_release_ends(struct hub *hub);
 
 /* --- hub_request.c --- */
 

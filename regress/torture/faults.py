@@ -182,7 +182,7 @@ def hub_log_append(rig):
 def hub_log_full(rig):
     for len_ in (-40, 40):      # the log; its index
         rig.fault("cloopd-net", "write", error=errno.ENOSPC, skip=2,
-                  count=3, len_=len_)
+                  count=12, len_=len_)
         code, out, _ = rig.work(SLOW)
         eq((code, out), (5, SLOW_LINES), "run")
         truth(rig.fired() > 1, "faults")

@@ -27,7 +27,7 @@ struct fi {
 	int fd;				/* -1: asked for */
 	int64_t total, received;
 	int64_t used_at;		/* of its last chunk */
-	uint8_t *held;			/* first chunk, until the file is there */
+	uint8_t *held;			/* first chunk, no file yet */
 	size_t held_len;
 	char failure[FI_FAILURE_MAX];	/* "": none so far */
 };

@@ -66,8 +66,8 @@ enum msg_dir {
  * HELLO_ANS	u8 result (HELLO_*), u16 negotiated, u16 n +
  *		n*(u16 offer index, u8 action (VERDICT_*), u8 why (WHY_*),
  *		u64 from_offset, str reason ("" but for WHY_ABANDONED)); the
- *		HANDLE_OPENs of continued handles come before it.  hello_blob: see net/hub_session.h and
- *		common/caps.h (field tables)
+ *		HANDLE_OPENs of continued handles come before it.
+ *		hello_blob: net/hub_session.h, common/caps.h
  * SESSION_UP	u64 session           welcome has been written
  * SESSION_DOWN	u64 session, u8 status (AGENT_OFFLINE|AGENT_UNREACHABLE),
  *		str reason
@@ -171,7 +171,7 @@ enum msg_dir {
 	X(REVOKE, 0x0140, M2N, MS_LIVE, 21, 2048, 0, 0)                        \
 	X(REVOKE_ANS, 0x0141, N2M, MS_LIVE, 10, B_MAX, 0, 0)                   \
 	X(REFRESH, 0x0142, M2N, MS_LIVE, 12, 12, 1, 0)                         \
-	X(REFRESH_ANS, 0x0143, N2M, MS_LIVE, 10, B_MAX, 0, 0)                    \
+	X(REFRESH_ANS, 0x0143, N2M, MS_LIVE, 10, B_MAX, 0, 0)                  \
 	X(HANDLE_WORK, 0x0170, M2N, MS_LIVE, 27, 1024, 0, 0)                   \
 	X(RESULT_TAKE, 0x0172, N2M, MS_LIVE, 25, 25, 0, 0)                     \
 	X(RESULT_TAKE_ANS, 0x0173, M2N, MS_LIVE, 5, 5, 0, 0)                   \
@@ -336,7 +336,7 @@ enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED };
 	X(ROW_GRANT, 0x039e, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
 	X(ROW_LEASE, 0x03a0, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
 	X(ROW_OUTCOME, 0x03a2, M2C, MS_LIVE, 1, B_MAX, 0, 0)                   \
-	X(ROW_REFRESHED, 0x03a4, M2C, MS_LIVE, 1, B_MAX, 0, 0)                  \
+	X(ROW_REFRESHED, 0x03a4, M2C, MS_LIVE, 1, B_MAX, 0, 0)                 \
 	X(ROW_RESULT, 0x03c0, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
 	X(ROW_WORK_FILE, 0x03c2, M2C, MS_LIVE, 4, 260, 1, 0)
 

@@ -41,7 +41,8 @@ struct ctl {
 typedef int ctl_command_fn(struct ctl *c, int argc, char **argv);
 
 ctl_command_fn ctl_cmd_status, ctl_cmd_agents, ctl_cmd_run, ctl_cmd_ps,
-    ctl_cmd_show, ctl_cmd_wait, ctl_cmd_logs, ctl_cmd_signal, ctl_cmd_kill, ctl_cmd_abandon,
+    ctl_cmd_show, ctl_cmd_wait, ctl_cmd_logs, ctl_cmd_signal,
+    ctl_cmd_kill, ctl_cmd_abandon,
     ctl_cmd_inventory, ctl_cmd_audit, ctl_cmd_reload, ctl_cmd_completion,
     ctl_cmd_secret, ctl_cmd_grant, ctl_cmd_lease, ctl_cmd_cordon,
     ctl_cmd_uncordon, ctl_cmd_drain, ctl_cmd_result;

@@ -290,7 +290,8 @@ dispatch_audit(struct monitor *mon, const struct handle *h,
 	    "remote", "name", h->row.name, "project", h->row.project_path,
 	    "kind", w != NULL ? w->kind : NULL, "repo",
 	    w != NULL ? w->repo : NULL, "ref", w != NULL ? w->ref : NULL,
-	    "depth", depth, "duration_ms", ms, "error", error, (char *)NULL) != CL_OK)
+	    "depth", depth, "duration_ms", ms, "error", error,
+	    (char *)NULL) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));
 }
 

@@ -22,7 +22,7 @@ priv/			common/ priv/ sandbox/ store/store store/token store/seal
 priv/cloopd_ctl		common/ sandbox/self.h priv/ctl_client
 priv/ctl_client		common/ sandbox/self.h priv/ctl_client
 priv/cloopd_key		common/ sandbox/self.h priv/cloopd_key
-priv/cloopctl		common/ priv/cloopctl
+priv/cloopctl		common/ priv/cloopctl priv/bundlevet.h priv/gitjob.h
 agent/			common/ agent/ sandbox/
 agent/agent_fetch	common/ agent/ net/tls net/http1 net/ws net/json net/frame sandbox/self.h
 agent/fetch_		common/ agent/ net/tls net/http1 net/ws net/json net/frame sandbox/self.h

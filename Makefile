@@ -68,7 +68,8 @@ STORE = store/store.o store/store_row.o store/store_stmt.o \
 OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
 	priv/monitor.o priv/child.o priv/setup.o priv/agents.o \
 	priv/handles.o priv/hfiles.o priv/hello.o priv/life.o priv/gates.o \
-	priv/dispatch.o priv/abandon.o priv/refuse.o priv/devask.o priv/clients.o \
+	priv/dispatch.o priv/abandon.o priv/supervise.o priv/refuse.o \
+	priv/devask.o priv/clients.o \
 	priv/ctlout.o priv/answer_net.o priv/answer_auth.o \
 	priv/answer_handle.o priv/answer_ctl.o priv/answer_ctl_list.o \
 	priv/answer_ctl_run.o priv/answer_ctl_admin.o \

@@ -65,6 +65,7 @@ static const struct field ctl_agent_table_rows[] = {
 	F_MAP(struct ctl_agent, labels, "labels", 0, MAX_LABELS,
 	    MAX_LABEL_LEN),
 	F_BOOL(struct ctl_agent, cordoned, "cordoned", 0),
+	F_STR(struct ctl_agent, supervision, "supervision", 0, MAX_SHORT),
 	F_UINT(struct ctl_agent, running, "running", 0, UINT64_MAX),
 	F_UINT(struct ctl_agent, max_concurrent, "max_concurrent", 0,
 	    UINT64_MAX),

@@ -61,6 +61,7 @@ struct ctl_agent {
 	struct field_pair *labels;	/* of the enrollment: they authorise */
 	size_t nlabels;
 	int cordoned;
+	char *supervision;	/* ready, degraded, ...: 05 §16.2 */
 	uint64_t running;
 	uint64_t max_concurrent;	/* 0 unknown */
 	char **issues;		/* sentences */

@@ -60,6 +60,7 @@ struct agent {
 	size_t caps_len;
 	int64_t seen_saved_at;	/* monotonic ms of the last store write */
 	int admin;		/* ADMIN_*; 0 is ready */
+	unsigned int nfailures;	/* probes in a row (supervise.h) */
 	unsigned int nrunning;	/* handles that are not terminal */
 	TAILQ_HEAD(, handle) handles;	/* in memory, oldest first */
 	size_t nclosed;

@@ -28,6 +28,7 @@
 #include "monitor.h"
 #include "reload.h"
 #include "setup.h"
+#include "supervise.h"
 #include "../common/util.h"
 #include "hwork.h"
 #include "../common/xmem.h"
@@ -77,6 +78,10 @@ boot_on_tick(evutil_socket_t fd, short what, void *arg)
 	life_retry_saves(mon);
 	lease_on_tick(mon);
 	work_on_tick(mon);
+	if (now - mon->probed_at >= HEARTBEAT_S * 1000) {
+		mon->probed_at = now;
+		supervise_probe(mon);
+	}
 	if (now - mon->swept_at >= SWEEP_MS) {
 		mon->swept_at = now;
 		life_sweep(mon);
@@ -252,6 +257,7 @@ boot_start(struct monitor *mon, char *err, size_t errlen)
 	int r;
 
 	mon->started_at = util_now_ms();
+	mon->probed_at = mon->started_at;	/* the fleet gets a beat */
 	mon->swept_at = mon->started_at - SWEEP_MS + 10000;
 	mon_init_turn(mon);
 	agents_init(&mon->agents);

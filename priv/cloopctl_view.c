@@ -251,6 +251,7 @@ view_put_agent(struct jsonw *w, const struct ctl_agent *a,
 		jsonw_put_null(w);
 	jsonw_put_key(w, "cordoned");
 	jsonw_put_bool(w, a->cordoned);
+	ctl_put_str(w, "supervision", a->supervision);
 	ctl_put_uint(w, "running", a->running);
 	ctl_put_known(w, "max_concurrent", a->max_concurrent);
 	jsonw_put_key(w, "denial_log");
@@ -326,6 +327,7 @@ view_print_agent(struct ctl *c, const struct ctl_agent *a,
 	printf("workloads   %llu of %llu%s\n", (unsigned long long)a->running,
 	    (unsigned long long)a->max_concurrent,
 	    a->cordoned ? ", cordoned" : "");
+	printf("supervised  %s\n", ctl_clean(a->supervision));
 	for (i = 0; i < a->nlabels; i++)
 		printf("%-11s %s=%s\n", i == 0 ? "labels" : "",
 		    ctl_clean(a->labels[i].key),

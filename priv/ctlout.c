@@ -22,6 +22,7 @@
 #include "monitor.h"
 #include "../common/msgcat.h"
 #include "refuse.h"
+#include "supervise.h"
 #include "../common/util.h"
 #include "hwork.h"
 #include "../common/workmsg.h"
@@ -204,6 +205,7 @@ ctlout_fill_agent(struct monitor *mon, struct ctl_agent *row,
 	row->workdir_root = a->row.workdir_root;
 	row->peer = s != NULL ? s->peer : NULL;
 	row->cordoned = a->admin > ADMIN_READY;
+	row->supervision = (char *)(uintptr_t)supervise_format_state(a);
 	row->running = a->nrunning;
 	row->caps_len = a->caps_len;
 }

@@ -133,7 +133,8 @@ dispatch_find_load(const struct agent *a)
 	}
 	/* A full one comes after all others: the device would say busy. */
 	return (int64_t)a->nrunning + (max > 0 &&
-	    (int64_t)a->nrunning >= max ? 1000000 : 0);
+	    (int64_t)a->nrunning >= max ? 1000000 : 0) +
+	    (a->nfailures > 0 ? 500000 : 0);	/* degraded, 05 §16.2 */
 }
 
 /*

@@ -76,7 +76,7 @@ struct monitor {
 	/* timers and signals */
 	struct event *tick, *watchdog, *stop_timer;
 	struct event *signals[5];
-	int64_t swept_at;
+	int64_t swept_at, probed_at;
 	char last_error[256];
 	int64_t last_error_at;	/* wall ns */
 	int detached_fd;	/* told when ready; -1 */

@@ -62,6 +62,8 @@ LIBS_test_start = $(SPAWN_LIBS)
 OBJS_test_git_env = agent/git_env.o common/devjob.o common/redact.o \
 	$(SPEC) $(COMMON)
 OBJS_test_git_tree = agent/git_tree.o $(COMMON)
+OBJS_test_work_save = agent/work_save.o agent/workdir.o common/devjob.o \
+	$(SPEC) $(COMMON)
 
 OBJS_test_ask = net/ask.o $(COMMON)
 OBJS_test_logindex = common/logindex.o $(COMMON)
@@ -159,3 +161,5 @@ OBJS_test_bundlevet = priv/bundlevet.o priv/bundlevet_git.o priv/gitjob.o \
 LIBS_test_bundlevet = -lmd
 OBJS_test_bundleland = $(OBJS_test_bundlevet)
 LIBS_test_bundleland = -lmd
+OBJS_test_hwork = $(MONITOR)
+LIBS_test_hwork = $(LIBS_cloopd)

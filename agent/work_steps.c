@@ -73,6 +73,7 @@ work_on_provisioned(struct workload *w, const struct devjob_result *res)
 	if (res->outcome != DEVJOB_OK ||
 	    !rule_is_hex(res->head, 40)) {
 		strlcpy(text, res->outcome == DEVJOB_OK ? "it has no commit" :
+		    rule_is_empty(res->error) ? "no reason given" :
 		    res->error, sizeof(text));
 		wjob_free(k->job);
 		k->job = NULL;
@@ -291,8 +292,8 @@ work_start_return(struct workload *w)
 	p.op = DEVJOB_RETURN;
 	p.timeout_s = WORK_RETURN_S;
 	p.mode = xstrdup(k->rec.mode);
-	p.base = xstrdup(k->rec.base);
-	p.message = xstrdup(k->rec.message);
+	p.base = xstrdup(k->rec.base == NULL ? "" : k->rec.base);
+	p.message = xstrdup(k->rec.message == NULL ? "" : k->rec.message);
 	p.max_bundle_bytes = k->rec.max_bundle_bytes;
 	p.failed = w->end.state != HS_EXITED || w->end.exit_code != 0;
 	p.password = k->password;

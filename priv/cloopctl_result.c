@@ -384,7 +384,7 @@ ctl_cmd_result(struct ctl *c, int argc, char **argv)
 	struct result r = { .c = c, .fd = -1 };
 	int ch, status;
 
-	while ((ch = getopt_long(argc, argv, "+o:", options, NULL)) != -1) {
+	while ((ch = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
 		if (ch == 'i')
 			r.into = optarg;
 		else if (ch == 'o')

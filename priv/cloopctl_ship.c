@@ -278,6 +278,64 @@ ship_add_write_back(struct ctl *c, const struct run_work *w, struct spec *s)
 	return EXIT_DONE;
 }
 
+/*
+ * A tree is not built in the device's root, where everything else is: the
+ * directory is named after its source, by the rule of 05 §10.
+ */
+static void
+ship_set_work_dir(struct spec *s, const char *source)
+{
+	char name[49], dir[64], hex[2 * SHA256_DIGEST_LENGTH + 1];
+	char real[PATH_MAX];
+	uint8_t md[SHA256_DIGEST_LENGTH];
+	size_t n = 0, len;
+	const char *p;
+	SHA2_CTX ctx;
+
+	if (strstr(source, "://") == NULL && realpath(source, real) != NULL)
+		source = real;
+	len = strlen(source);
+	SHA256Init(&ctx);
+	SHA256Update(&ctx, (const uint8_t *)source, len);
+	SHA256Final(md, &ctx);
+	util_format_hex(md, 4, hex);
+	if (len > 4 && strcmp(source + len - 4, ".git") == 0)
+		len -= 4;
+	for (p = source + len; p > source && p[-1] != '/'; p--)
+		;
+	for (; p < source + len && n < sizeof(name) - 1; p++)
+		if (isalnum((unsigned char)*p) || *p == '_')
+			name[n++] = *p;
+		else if (n > 0)
+			name[n++] = '-';
+	while (n > 0 && name[n - 1] == '-')
+		n--;
+	name[n] = '\0';
+	(void)snprintf(dir, sizeof(dir), "%.48s-%.8s", n > 0 ? name : "project",
+	    hex);
+	ship_set(&s->work_dir, dir);
+}
+
+/* Where the tree of a run comes from, unless a directory was named. */
+static void
+ship_name_work_dir(const struct run_work *w, struct spec *s)
+{
+	char *repo;
+
+	if (s->work_dir != NULL && s->work_dir[0] != '\0')
+		return;
+	if (w->git != NULL)
+		ship_set_work_dir(s, s->workspace.repo);
+	else if (w->branch_bundle != NULL) {
+		repo = xstrndup(w->branch_bundle,
+		    strlen(w->branch_bundle) -
+		    strlen(strrchr(w->branch_bundle, ':')));
+		ship_set_work_dir(s, repo);
+		free(repo);
+	} else if (w->seed != NULL)
+		ship_set_work_dir(s, w->seed);
+}
+
 int
 run_add_work(struct ctl *c, const struct run_work *w, struct spec *s,
     int *fdp)
@@ -292,5 +350,7 @@ run_add_work(struct ctl *c, const struct run_work *w, struct spec *s,
 		status = ship_add_branch(c, w->branch_bundle, s, fdp);
 	if (status == EXIT_DONE && w->seed != NULL)
 		status = ship_add_seed(c, w->seed, s);
+	if (status == EXIT_DONE)
+		ship_name_work_dir(w, s);
 	return status == EXIT_DONE ? ship_add_write_back(c, w, s) : status;
 }

@@ -114,8 +114,12 @@ hear_start(size_t net)
 {
 	struct imsg m;
 	uint64_t handle;
+	uint32_t type;
 
-	ASSERT_INT_EQ(mt_hear(net, &m), MSG_HANDLE_OPEN);
+	/* The confirmations of ends before it (01 §9.5) do not matter. */
+	while ((type = mt_hear(net, &m)) == MSG_HANDLE_SHUT)
+		imsg_free(&m);
+	ASSERT_INT_EQ(type, MSG_HANDLE_OPEN);
 	handle = buf_get_u64(&m.body);
 	imsg_free(&m);
 	ASSERT_INT_EQ(mt_hear(net, &m), MSG_HANDLE_INDEX);

@@ -33,6 +33,7 @@ struct vet {
 	char repo[PATH_MAX];		/* the one of its own; "" */
 	size_t npaths;
 	unsigned long ncommits;
+	int is_head;			/* the operator has it checked out */
 	char why[5120];			/* of a refusal */
 };
 

@@ -467,18 +467,22 @@ vet_import(struct vet *v, int fd, const char *into)
 int
 vet_land(struct vet *v, const char *into)
 {
-	char refspec[512];
+	char refspec[512], refname[256];
 	struct gitjob j;
 	int r;
 
 	(void)snprintf(refspec, sizeof(refspec), "refs/heads/%s:refs/heads/%s",
 	    v->branch, v->branch);
 	gitjob_init(&j, into, NULL);
+	(void)snprintf(refname, sizeof(refname), "refs/heads/%s", v->branch);
+	v->is_head = strcmp(ASK(&j, "symbolic-ref", "-q", "HEAD"), refname) ==
+	    0;
 	/* Without a plus: a branch that went another way is not replaced. */
 	r = RUN(&j, "-c", "fetch.fsckObjects=true", "-c",
 	    "remote.pushDefault=", "fetch", "-q", "--no-tags",
 	    "--no-recurse-submodules", "--no-write-fetch-head",
-	    "--no-auto-gc", "--end-of-options", v->repo, refspec);
+	    "--no-auto-gc", "--update-head-ok", "--end-of-options", v->repo,
+	    refspec);
 	if (r != CL_OK) {
 		(void)vet_refuse(v, "branch %s cannot be put into %.300s: %s",
 		    v->branch, into, j.err[0] != '\0' ? j.err :

@@ -279,6 +279,10 @@ result_land(struct result *r, struct vet *v)
 		diffstat = vet_format_diffstat(v);
 		result_print(r, v, "into", into, diffstat);
 		free(diffstat);
+		if (v->is_head)
+			fprintf(stderr, "cloopctl: branch %s is checked "
+			    "out there, and its files are as they "
+			    "were before\n", ctl_clean(kept.branch));
 	}
 	vet_clear(v);
 	if (rc == CL_OK)

@@ -442,7 +442,8 @@ hs_release_ends(struct hub *hub)
 	TAILQ_FOREACH_SAFE(h, &hub->logs.busy, link, next) {
 		if (h->end_text == NULL || (hub->now < h->end_until &&
 		    (h->failing || hlog_flush(&hub->logs, h, hub->now) !=
-		    CL_OK)) || (s = hs_find(&hub->sessions, h->session)) == NULL)
+		    CL_OK)) ||
+		    (s = hs_find(&hub->sessions, h->session)) == NULL)
 			continue;
 		text = h->end_text;
 		h->end_text = NULL;

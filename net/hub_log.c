@@ -528,7 +528,8 @@ hlog_on_time(struct hlog_table *t, int64_t now, hlog_progress_fn *fn,
 		if (now - h->told_at >= HLOG_PROGRESS_MS)
 			hlog_report(h, now, fn, ctx);
 		if (!h->failing && h->rec.wire_len == 0 &&
-		    h->end_text == NULL && h->told == h->stored && h->told_gapped == h->gapped) {
+		    h->end_text == NULL && h->told == h->stored &&
+		    h->told_gapped == h->gapped) {
 			TAILQ_REMOVE(&t->busy, h, link);
 			h->busy = 0;
 		}

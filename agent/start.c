@@ -238,7 +238,8 @@ start_make_redact(struct start *st)
 		return CL_NOMEM;
 	r = redact_add_env(st->redact, st->spec.env, st->spec.nenv);
 	for (i = 0; r == 0 && i < st->spec.nsecret_files; i++)
-		r = redact_add(st->redact, st->spec.secret_files[i].content.data,
+		r = redact_add(st->redact,
+		    st->spec.secret_files[i].content.data,
 		    st->spec.secret_files[i].content.len);
 	return r;
 }

@@ -9,8 +9,8 @@
  * Bytes below `base` are punched out of the file.
  *
  * Who writes which field: shim base, total, ended; monitor sent, acked_raw,
- * marks, link_up.  Fields are 64-bit and read and written with __atomic builtins.
- * The shim raises `base` before it punches: a reader that copies bytes and
+ * marks, link_up.  Fields are 64-bit and read and written with __atomic
+ * builtins.  The shim raises `base` before it punches: a reader that copies bytes and
  * then finds base <= its start has copied real bytes.
  *
  * Window: the shim keeps every byte that was not sent, up to SpoolLimit,

@@ -35,7 +35,7 @@
 #include "self.h"
 
 #define SHIM_PIPE_LEN (16 * SPOOL_BLOCK_LEN)	/* one turn of the pump */
-#define SHIM_INIT_MS 5000	/* set-up of the init of a pid namespace: 0.1 ms */
+#define SHIM_INIT_MS 5000	/* an init is set up in 0.1 ms */
 
 struct shim_pipes {
 	int out[2];

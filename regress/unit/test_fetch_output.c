@@ -485,5 +485,5 @@ test_confirm(void)
 	ASSERT_INT_EQ(told, 1);
 }
 
-UNIT_MAIN(test_confirm, test_stream, test_rewind, test_ack, test_restart, test_tail,
-    test_gap, test_held, test_coalesce)
+UNIT_MAIN(test_confirm, test_stream, test_rewind, test_ack, test_restart,
+    test_tail, test_gap, test_held, test_coalesce)

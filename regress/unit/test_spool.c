@@ -245,4 +245,5 @@ test_acked(void)
 	spool_close(&s);
 }
 
-UNIT_MAIN(test_acked, test_window, test_storage, test_full, test_open, test_positions)
+UNIT_MAIN(test_acked, test_window, test_storage, test_full, test_open,
+    test_positions)

@@ -10,8 +10,8 @@
  *
  * Who writes which field: shim base, total, ended; monitor sent, acked_raw,
  * marks, link_up.  Fields are 64-bit and read and written with __atomic
- * builtins.  The shim raises `base` before it punches: a reader that copies bytes and
- * then finds base <= its start has copied real bytes.
+ * builtins.  The shim raises `base` before it punches: a reader that copies
+ * bytes and then finds base <= its start has copied real bytes.
  *
  * Window: the shim keeps every byte that was not sent, up to SpoolLimit,
  * and of the sent ones what was not acknowledged, up to RetainUnacked:

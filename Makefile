@@ -23,11 +23,12 @@ B = build
 # ------------------------------------------------------------ Debian packages
 
 DEPS_BUILD = gcc libc6-dev make autoconf pkg-config libevent-dev libssl-dev \
-	zlib1g-dev libsqlite3-dev libjson-c-dev libseccomp-dev libcap-ng-dev libbsd-dev
-DEPS_RUN = openssl iproute2
+	libsqlite3-dev libjson-c-dev libseccomp-dev libcap-ng-dev libbsd-dev \
+	libmd-dev zlib1g-dev
+DEPS_RUN = openssl iproute2 git
 DEPS_TEST = nftables clang libclang-rt-14-dev llvm binutils mandoc \
-	python3 python3-websockets procps util-linux git golang-go \
-	golang-nhooyr-websocket-dev signify-openbsd
+	python3 python3-websockets procps util-linux golang-go \
+	golang-nhooyr-websocket-dev libwslay-dev signify-openbsd
 
 # -------------------------------------------------------------------- programs
 # One list of objects and one of libraries per program.  The link line is the
@@ -154,7 +155,7 @@ LIBS_cloop-git = $(LIB_CRYPTO) $(LIB_BSD)
 OBJS_cloop-seed = agent/fetch_seed.o agent/git_orders.o agent/git_tree.o \
 	net/json.o net/json_value.o net/json_decode.o common/devjob.o \
 	common/redact.o $(SPEC) $(COMMON)
-LIBS_cloop-seed = $(LIB_JSONC) -lz $(LIB_BSD)
+LIBS_cloop-seed = $(LIB_JSONC) $(LIB_ZLIB) $(LIB_BSD)
 
 OBJS_cloop-keygen = store/cloop_keygen.o store/keygen_make.o \
 	store/keygen_tls.o store/keygen_show.o store/keygen_probe.o \
@@ -177,7 +178,7 @@ OBJS_cloopctl = priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \
 	priv/cloopctl_secret.o priv/cloopctl_lease.o common/ctlclient.o \
 	common/ctlmsg.o common/ctllease.o common/leasemsg.o common/workmsg.o \
 	common/logindex.o common/flatjson.o sandbox/landlock.o $(SPEC) $(COMMON)
-LIBS_cloopctl = -lmd $(LIB_BSD)
+LIBS_cloopctl = $(LIB_MD) $(LIB_BSD)
 
 # Where each program goes.
 SBIN_PROGS = cloopd cloop-agentd cloop-keygen cloop-enroll

@@ -158,8 +158,8 @@ OBJS_test_hub_take = net/hub_take.o $(SPEC) $(COMMON)
 LIBS_test_hub_take = $(LIB_CRYPTO)
 OBJS_test_bundlevet = priv/bundlevet.o priv/bundlevet_git.o priv/gitjob.o \
 	sandbox/landlock.o $(SPEC) $(COMMON)
-LIBS_test_bundlevet = -lmd
+LIBS_test_bundlevet = $(LIB_MD)
 OBJS_test_bundleland = $(OBJS_test_bundlevet)
-LIBS_test_bundleland = -lmd
+LIBS_test_bundleland = $(LIB_MD)
 OBJS_test_hwork = $(MONITOR)
 LIBS_test_hwork = $(LIBS_cloopd)

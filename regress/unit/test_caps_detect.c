@@ -160,8 +160,12 @@ test_all(void)
 	ASSERT_STRING_EQ(c.labels[2].value, "");
 	TEST_START("what this build lacks is off, with a reason (01 §17)");
 	ASSERT_FALSE(c.packet_filter || c.denial_log || c.forwarded_usb ||
-	    c.forwarded_l2 || c.remote_upgrade || c.write_back ||
-	    c.workspace_provisioning || c.branch_bundles);
+	    c.forwarded_l2 || c.remote_upgrade);
+	TEST_START("git work needs git and cloop-git, all three or none");
+	ASSERT_INT_EQ(c.workspace_provisioning, access("/usr/bin/git", X_OK) ==
+	    0 && getenv("CLOOP_LIBEXEC") != NULL);
+	ASSERT_INT_EQ(c.write_back, c.workspace_provisioning);
+	ASSERT_INT_EQ(c.branch_bundles, c.workspace_provisioning);
 	ASSERT_TRUE(*c.packet_filter_issue && *c.denial_log_issue &&
 	    *c.forwarded_usb_issue && *c.forwarded_l2_issue &&
 	    *c.remote_upgrade_issue);

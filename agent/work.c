@@ -44,16 +44,7 @@ work_free(struct work *k)
 {
 	if (k == NULL)
 		return;
-	free(k->rec.tree);
-	free(k->rec.git);
-	free(k->rec.mode);
-	free(k->rec.branch);
-	free(k->rec.base);
-	free(k->rec.message);
-	free(k->rec.repo);
-	free(k->rec.username);
-	free(k->rec.project_error);
-	field_clear(&devjob_result_table, &k->rec.res);
+	work_clear_record(&k->rec);
 	field_clear(&devjob_plan_table, &k->prov);
 	secret_clear(&k->seed);
 	secret_clear(&k->password);

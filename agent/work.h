@@ -69,6 +69,8 @@ struct work {
 int work_make(struct agentd *a, const struct spec *s, const char *handle_id,
     const struct workdir *wd, struct work **workp, char **whyp);
 void work_free(struct work *k);
+/* Free what a record holds (its table is work_save.c's). */
+void work_clear_record(struct work_record *rec);
 /* Why this device cannot do what the spec asks for; NULL: it can. */
 const char *work_check(const struct agentd *a, const struct spec *s);
 /* The git the agent would run: 1, and its path. */

@@ -49,6 +49,12 @@ static const struct field work_record_table_rows[] = {
 };
 static F_TABLE(work_record_table, struct work_record);
 
+void
+work_clear_record(struct work_record *rec)
+{
+	field_clear(&work_record_table, rec);
+}
+
 int
 work_save(const struct work *k, const struct handledir *d)
 {

@@ -27,7 +27,7 @@ work_free(struct work *k)
 {
 	if (k->tree_fd != -1)
 		close(k->tree_fd);
-	free(k->rec.tree);
+	work_clear_record(&k->rec);
 	free(k);
 }
 
@@ -81,6 +81,7 @@ test_record(void)
 	ASSERT_ERR(work_load(&a, &d, &back), CL_OK);
 	ASSERT_INT_EQ(back->rec.res.bytes, 7);
 	work_free(back);
+	work_clear_record(&k.rec);
 }
 
 static void

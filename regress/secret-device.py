@@ -258,11 +258,14 @@ def search_memory(device, name):
             for line in maps:
                 begin, end, mode = re.match(
                     r"([0-9a-f]+)-([0-9a-f]+) (\S+)", line).groups()
-                if not mode.startswith("rw") or "[v" in line:
+                size = int(end, 16) - int(begin, 16)
+                # A sanitizer's shadow is a map of terabytes, not of data.
+                if not mode.startswith("rw") or "[v" in line \
+                        or size > 1 << 30:
                     continue
                 try:
                     mem.seek(int(begin, 16))
-                    data = mem.read(int(end, 16) - int(begin, 16))
+                    data = mem.read(size)
                 except (OSError, ValueError, OverflowError):
                     continue
                 hits += [line.split()[-1] for mark in MARKS[:3]

@@ -234,6 +234,7 @@ hf_report_lost(struct hs *s, struct hlog *h)
 	struct buf b;
 
 	hlog_shut(&s->hub->logs, h, s->hub->now);
+	hlog_report(h, s->hub->now, hs_report_progress, s->hub);
 	h->state = HS_FAILED;
 	buf_init(&b, 16);
 	buf_put_u64(&b, s->session);
@@ -245,7 +246,8 @@ hf_report_lost(struct hs *s, struct hlog *h)
 }
 
 /* 01 §9.4; a handle that just started is spared once (05 §14.2): the beat
- * may have been composed before. */
+ * may have been composed before.  One whose end is here and waits for the
+ * disk (hf_hold_end) is over for the device, not lost. */
 static void
 hf_reconcile(struct hs *s, const struct frame_heartbeat *beat)
 {
@@ -261,7 +263,8 @@ hf_reconcile(struct hs *s, const struct frame_heartbeat *beat)
 			h->listed = 1;
 	h = NULL;
 	while ((h = hlog_next(&s->logs, h)) != NULL) {
-		if (h->listed || h->closed || h->state == HS_PENDING)
+		if (h->listed || h->closed || h->end_text != NULL ||
+		    h->state == HS_PENDING)
 			continue;
 		if (!h->spared && s->hub->now - h->running_at < young)
 			h->spared = 1;

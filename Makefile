@@ -8,6 +8,7 @@
 #	make demo	the whole thing once, live, on this machine
 #	make check	both builds, all tests, one closing line
 #	make check-slow	what takes an hour: 2 000 cuts
+#	make bench	us beside our peers: [ROW="idle parse"] [ROUNDS=5]
 #	make install	DESTDIR= and prefix= are honoured
 #
 # There are four trees of objects: build/ (gcc, optimised, hardened),
@@ -29,6 +30,11 @@ DEPS_RUN = openssl iproute2 git
 DEPS_TEST = nftables clang libclang-rt-14-dev llvm binutils mandoc \
 	python3 python3-websockets procps util-linux golang-go \
 	golang-nhooyr-websocket-dev libwslay-dev signify-openbsd
+# Peers of the bench; npm's ws comes beside them, into build/bench.
+DEPS_BENCH = libwebsockets-test-server nginx-light libnginx-mod-nchan \
+	openssh-client openssh-server bubblewrap runc sqlite3 nodejs npm \
+	linux-perf
+BENCH_NPM = ws@8
 
 # -------------------------------------------------------------------- programs
 # One list of objects and one of libraries per program.  The link line is the
@@ -186,14 +192,16 @@ BIN_PROGS = cloopctl
 LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl agentd-fetch cloop-shim \
 	cloop-git cloop-seed
 
-# Objects and libraries of the unit tests and fuzz targets.
+# Objects and libraries of the unit tests and fuzz targets, and of the bench's
+# programs: regress/bench/NAME.mk sets OBJS_bench_NAME and LIBS_bench_NAME.
 -include regress/objects.mk
+-include $(wildcard regress/bench/*.mk)
 
 # ------------------------------------------------------------------- settings
 # These goals must work before configure can (demo and check install the
 # packages first and then call make again).
 
-SETUP_GOALS = deps deps-build users demo check clean distclean help
+SETUP_GOALS = deps deps-build deps-bench users demo check clean distclean help
 ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 include build/config.mk
 endif
@@ -247,6 +255,7 @@ endif
 
 UNIT_TESTS = $(patsubst regress/unit/%.c,%,$(wildcard regress/unit/test_*.c))
 FUZZERS = $(patsubst regress/fuzz/%.c,%,$(wildcard regress/fuzz/fuzz_*.c))
+BENCHES = $(patsubst regress/bench/%.c,%,$(wildcard regress/bench/*.c))
 # A program whose main file is not there yet is left out.
 HAVE_PROGS = $(foreach p,$(PROGS),\
 	$(if $(wildcard $(patsubst %.o,%.c,$(firstword $(OBJS_$(p))))),$(p)))
@@ -302,6 +311,8 @@ $(eval $(call TREE,$(B)/libfuzzer,fuzz))
 $(eval $(call TREE,$(B)/hooks,hooks))
 $(eval $(call TREE_LINKS,$(B),gcc))
 $(eval $(call TREE_LINKS,$(B)/asan,asan))
+$(foreach p,$(BENCHES),$(eval $(call LINK,$(B)/bench/$(p),$(B),gcc,\
+    regress/bench/$(p).o $(OBJS_bench_$(p)),$(LIBS_bench_$(p)))))
 # The unit tests need no crash points: only the programs.
 $(foreach p,$(HAVE_PROGS),$(eval $(call LINK,$(B)/hooks/$(p),$(B)/hooks,hooks,\
     $(OBJS_$(p)) $(EXTRA_hooks),$(LIBS_$(p)))))
@@ -325,7 +336,8 @@ help:
 # Install only what is missing; ask apt for nothing otherwise.
 deps: PACKAGES = $(DEPS_BUILD) $(DEPS_RUN) $(DEPS_TEST)
 deps-build: PACKAGES = $(DEPS_BUILD) $(DEPS_RUN)
-deps deps-build:
+deps-bench: PACKAGES = $(DEPS_BENCH)
+deps deps-build deps-bench:
 	@missing=; for p in $(PACKAGES); do \
 	    dpkg-query -W -f='$${db:Status-Abbrev}' $$p 2>/dev/null | \
 	    grep -q '^.i' || missing="$$missing $$p"; \
@@ -336,9 +348,18 @@ deps deps-build:
 	    exit 1; \
 	fi; \
 	echo "  APT    $$missing"; \
-	export DEBIAN_FRONTEND=noninteractive; \
+	export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
 	apt-get update -qq && apt-get install -y -qq \
 	    --no-install-recommends $$missing >/dev/null
+deps-bench: $(B)/bench/node_modules
+
+# Nothing is started by these packages on a machine of tests; a peer that
+# cannot be had is missing from the table, with a note.
+$(B)/bench/node_modules:
+	@mkdir -p $(@D)
+	@echo '  NPM     $(BENCH_NPM)'
+	@cd $(@D) && npm install --silent --no-audit --no-fund --no-save \
+	    --ignore-scripts --prefix . $(BENCH_NPM)
 
 # ----------------------------------------------------------------------- tests
 # LTESTS="text..." picks tests by name.
@@ -387,9 +408,10 @@ fuzz: $(addprefix $(B)/libfuzzer/,$(PICKED_FUZZERS))
 	    sed -n 's/^Done \(.*\) in .*/          \1/p' $(B)/corpus/$$n.log; \
 	done
 
-bench: $(B)/all
-	@for f in regress/bench/*.sh; do \
-	    [ ! -e "$$f" ] || BUILD=$(B) sh "$$f"; done
+# make bench [ROW="idle parse"] [ROUNDS=5]: us beside our peers.
+ROUNDS = 5
+bench: $(B)/all $(addprefix $(B)/bench/,$(BENCHES))
+	@python3 regress/bench/run.py -b $(B) -r $(ROUNDS) $(if $(V),-v) $(ROW)
 
 demo:
 	@$(MAKE) --no-print-directory deps-build
@@ -456,7 +478,7 @@ install-dirs:
 	@[ ! -d /run/systemd/system ] || systemctl daemon-reload
 
 clean:
-	@for d in obj unit replay asan libfuzzer hooks; do rm -rf $(B)/$$d; done
+	@for d in obj unit replay asan libfuzzer hooks bench; do rm -rf $(B)/$$d; done
 	@cd $(B) 2>/dev/null && rm -f $(PROGS) || true
 
 distclean: clean
@@ -464,5 +486,5 @@ distclean: clean
 	@rm -f configure config.log config.status
 
 FORCE:
-.PHONY: all asan help deps deps-build check check-slow check-build unit regress peer \
+.PHONY: all asan help deps deps-build deps-bench check check-slow check-build unit regress peer \
 	fuzz bench demo users install install-dirs clean distclean FORCE

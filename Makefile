@@ -32,8 +32,9 @@ DEPS_TEST = nftables clang libclang-rt-14-dev llvm binutils mandoc \
 	golang-nhooyr-websocket-dev libwslay-dev signify-openbsd
 # Peers of the bench; npm's ws comes beside them, into build/bench.
 DEPS_BENCH = libwebsockets-test-server nginx-light libnginx-mod-nchan \
-	openssh-client openssh-server bubblewrap runc sqlite3 nodejs npm \
-	linux-perf
+	openssh-client openssh-server bubblewrap runc sqlite3 linux-perf
+# Other packages of node than Debian's bring npm along, and exclude Debian's.
+DEPS_NODE = $(if $(shell command -v npm),,nodejs npm)
 BENCH_NPM = ws@8
 
 # -------------------------------------------------------------------- programs
@@ -336,7 +337,7 @@ help:
 # Install only what is missing; ask apt for nothing otherwise.
 deps: PACKAGES = $(DEPS_BUILD) $(DEPS_RUN) $(DEPS_TEST)
 deps-build: PACKAGES = $(DEPS_BUILD) $(DEPS_RUN)
-deps-bench: PACKAGES = $(DEPS_BENCH)
+deps-bench: PACKAGES = $(DEPS_BENCH) $(DEPS_NODE)
 deps deps-build deps-bench:
 	@missing=; for p in $(PACKAGES); do \
 	    dpkg-query -W -f='$${db:Status-Abbrev}' $$p 2>/dev/null | \
@@ -349,7 +350,8 @@ deps deps-build deps-bench:
 	fi; \
 	echo "  APT    $$missing"; \
 	export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
-	apt-get update -qq && apt-get install -y -qq \
+	apt="apt-get -qq -o DPkg::Lock::Timeout=300"; \
+	$$apt update && $$apt install -y \
 	    --no-install-recommends $$missing >/dev/null
 deps-bench: $(B)/bench/node_modules
 

@@ -142,6 +142,8 @@ fl_enter_state(struct fl *l, enum fl_state state)
 		break;
 	case FL_OPEN:
 		ws_init(&l->ws, WS_CLIENT, MAX_FRAME_LEN);
+		memset(&l->pace, 0, sizeof(l->pace));
+		l->has_pong = 0;
 		l->queued = evbuffer_get_length(l->out);
 		l->written = 0;
 		l->ops->on_open(l->arg);
@@ -290,6 +292,11 @@ fl_on_close_frame(struct fl *l, const struct ws_event *ev)
 static void
 fl_on_event(struct fl *l, const struct ws_event *ev)
 {
+	if ((ev->op == WS_PING || ev->op == WS_PONG) &&
+	    ws_pace_add(&l->pace, util_now_ms()) != CL_OK) {
+		fl_close(l, WS_CODE_POLICY, "too many pings or pongs");
+		return;
+	}
 	switch (ev->op) {
 	case WS_TEXT:
 		l->ops->on_message(l->arg, ev->data, ev->len);

@@ -45,6 +45,7 @@ struct fl {
 	struct evbuffer *in;
 	struct evbuffer *out;
 	struct ws_parser ws;
+	struct ws_pace pace;
 	struct event *rd, *wr;	/* as tlsio_get_wants() says */
 	struct event *timer;	/* one deadline per state */
 	struct event *turn;	/* activated by hand: flush, parse, end */

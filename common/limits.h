@@ -31,6 +31,10 @@
 #define LINK_PROBE_S 10
 #define LINK_PROBE_EVERY_S 5
 #define LINK_DEAD_MS 18000
+/* Pings and pongs one peer may send: a Go peer sends none, others one every
+ * few seconds, a nervous one a thousand at once; each costs an answer. */
+#define MAX_CONTROL_FRAMES 2000
+#define CONTROL_WINDOW_MS 10000
 #define BYE_TIMEOUT_MS 2000
 #define HANDSHAKE_TIMEOUT_MS 15000	/* hello to welcome */
 #define DIAL_TIMEOUT_MS 30000		/* TCP + TLS + upgrade, agent */

@@ -31,7 +31,6 @@
 #define HS_READS 4		/* of that size in one turn */
 #define HS_BATCH 128		/* messages handled in one turn */
 #define HS_OUT_HIGH 262144	/* unsent: stop reading from this peer */
-#define HS_PINGS_MAX 2000	/* between two looks of the watchdog */
 #define HS_COPY_MAX 4096	/* longer texts are handed over, not copied */
 
 static void
@@ -166,10 +165,6 @@ hs_refuse(struct hs *s, uint16_t code, const char *reason)
 static void
 hs_on_ping(struct hs *s, const struct ws_event *ev)
 {
-	if (++s->npings > HS_PINGS_MAX) {
-		hs_refuse(s, WS_CODE_POLICY, "too many pings");
-		return;
-	}
 	if (s->pong_data == NULL &&
 	    (s->pong_data = malloc(WS_CONTROL_MAX)) == NULL)
 		return;
@@ -182,6 +177,11 @@ hs_on_ping(struct hs *s, const struct ws_event *ev)
 static void
 hs_on_ws_event(struct hs *s, const struct ws_event *ev)
 {
+	if ((ev->op == WS_PING || ev->op == WS_PONG) &&
+	    ws_pace_add(&s->pace, s->hub->now) != CL_OK) {
+		hs_refuse(s, WS_CODE_POLICY, "too many pings or pongs");
+		return;
+	}
 	switch (ev->op) {
 	case WS_TEXT:
 		s->msg = ev->data;

@@ -442,7 +442,6 @@ hs_watch(struct hub *hub)
 	struct hs *s, *next;
 
 	TAILQ_FOREACH_SAFE(s, &hub->sessions.live, link, next) {
-		s->npings = 0;
 		if (hub->now - s->seen_at > silence) {
 			hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_NORMAL,
 			    "no frame for too long");

@@ -136,7 +136,6 @@ struct hs {
 	uint16_t status;		/* of the HTTP answer */
 	uint16_t close_code;
 	uint16_t negotiated;
-	unsigned int npings;		/* since the watchdog's last look */
 	char end_reason[MAX_CLOSE_REASON_LEN + 1];
 	uint8_t *pong_data;
 	struct hub_addr peer;
@@ -149,6 +148,7 @@ struct hs {
 	struct evbuffer *in, *out;
 	size_t head_scanned;
 	struct ws_parser ws;
+	struct ws_pace pace;
 	const uint8_t *msg;		/* borrows from ws */
 	size_t msg_len;
 	uint64_t queued, mark;		/* bytes given to out; the mark that */

@@ -330,6 +330,19 @@ ws_parse(struct ws_parser *p, const uint8_t *data, size_t len, size_t *usedp,
 	return r;
 }
 
+int
+ws_pace_add(struct ws_pace *p, int64_t now_ms)
+{
+	if (p->n == 0 || now_ms >= p->until) {
+		p->n = 0;
+		p->until = now_ms + CONTROL_WINDOW_MS;
+	}
+	if (p->n == MAX_CONTROL_FRAMES)
+		return CL_LIMIT;
+	p->n++;
+	return CL_OK;
+}
+
 size_t
 ws_format_head(uint8_t dst[WS_HEAD_MAX], enum ws_op op, size_t len,
     const uint8_t mask[WS_MASK_LEN])

@@ -83,6 +83,17 @@ void ws_clear(struct ws_parser *p);	/* wipes what it held */
 int ws_parse(struct ws_parser *p, const uint8_t *data, size_t len,
     size_t *usedp, struct ws_event *ev);
 
+/*
+ * How many pings and pongs a peer sent: at most MAX_CONTROL_FRAMES in a
+ * window of CONTROL_WINDOW_MS that begins with the first (BC-28).  Count one
+ * at now_ms; CL_LIMIT when it is too many: close with 1008.
+ */
+struct ws_pace {
+	int64_t until;
+	unsigned int n;
+};
+int ws_pace_add(struct ws_pace *p, int64_t now_ms);
+
 /* 1 when between messages with no memory held. */
 int ws_is_idle(const struct ws_parser *p);
 

@@ -163,7 +163,7 @@ fi
 # It ends while there is no room.
 on_full 20000
 : >"$work/job/end"
-timeout 38 cloopctl -s "$TMP/run/cloopd.sock" wait -- "$h" >/dev/null 2>&1
+timeout 20 cloopctl -s "$TMP/run/cloopd.sock" wait -- "$h" >/dev/null 2>&1
 rm "$hubfs/filler"
 ends
 cmp -s "$TMP/want" "$TMP/have" ||

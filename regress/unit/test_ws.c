@@ -335,6 +335,26 @@ test_mask(void)
 	}
 }
 
+static void
+test_pace(void)
+{
+	struct ws_pace p = { 0, 0 };
+	unsigned int i;
+
+	TEST_START("pings and pongs: as many as a window allows, no more "
+	    "(BC-28)");
+	for (i = 0; i < MAX_CONTROL_FRAMES; i++)
+		ASSERT_ERR(ws_pace_add(&p, 500 + i % 2), CL_OK);
+	ASSERT_ERR(ws_pace_add(&p, 501), CL_LIMIT);
+	ASSERT_ERR(ws_pace_add(&p, 500 + CONTROL_WINDOW_MS - 1), CL_LIMIT);
+	ASSERT_ERR(ws_pace_add(&p, 500 + CONTROL_WINDOW_MS), CL_OK);
+
+	TEST_START("a ping every second never adds up to a flood");
+	memset(&p, 0, sizeof(p));
+	for (i = 0; i < 3 * MAX_CONTROL_FRAMES; i++)
+		ASSERT_ERR(ws_pace_add(&p, 1000 * (int64_t)i), CL_OK);
+}
+
 UNIT_MAIN(test_vectors, test_mask_rules, test_violations, test_closed,
     test_bounds, test_idle, test_fragments, test_empty_fragments, test_cuts,
-    test_long_form, test_format, test_mask)
+    test_long_form, test_format, test_mask, test_pace)

@@ -15,27 +15,17 @@
 #include <err.h>
 #include <dirent.h>
 #include <spawn.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "load/proc.h"
 
 /* A hub and its children, sshd and its sessions: far below this. */
 #define MAX_TREE	65536
 
 extern char **environ;
-
-static double
-clock_now(void)
-{
-	struct timespec ts;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &ts) == -1)
-		err(1, "clock_gettime");
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 static long
 read_pid(const char *s)
@@ -48,44 +38,6 @@ read_pid(const char *s)
 	return v;
 }
 
-/* The file of a process, or NULL when that has ended. */
-static FILE *
-open_proc(long pid, const char *name)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, name);
-	return fopen(path, "re");
-}
-
-/* Seconds of all threads, from the scheduler's own account; -1: it ended. */
-static double
-cpu_of_threads(long pid)
-{
-	char path[64];
-	struct dirent *d;
-	double sum = 0, ns;
-	DIR *dir;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%ld/task", pid);
-	if ((dir = opendir(path)) == NULL)
-		return -1;
-	while ((d = readdir(dir)) != NULL) {
-		if (d->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "task/%.20s/schedstat",
-		    d->d_name);
-		if ((f = open_proc(pid, path)) == NULL)
-			continue;
-		if (fscanf(f, "%lf", &ns) == 1)
-			sum += ns;
-		fclose(f);
-	}
-	closedir(dir);
-	return sum / 1e9;
-}
-
 /* Fields of stat after the name, which may hold anything: parent first. */
 static int
 read_stat(long pid, long *ppid, double *waited)
@@ -95,7 +47,7 @@ read_stat(long pid, long *ppid, double *waited)
 	FILE *f;
 	int ok;
 
-	if ((f = open_proc(pid, "stat")) == NULL)
+	if ((f = proc_open(pid, "stat")) == NULL)
 		return 0;
 	ok = fgets(line, sizeof(line), f) != NULL;
 	fclose(f);
@@ -143,23 +95,6 @@ add_descendants(long *tree, size_t n)
 	return n;
 }
 
-/* KiB; -1: the process has ended. */
-static double
-pss_of(long pid)
-{
-	char line[256];
-	long kib = -1;
-	FILE *f;
-
-	if ((f = open_proc(pid, "smaps_rollup")) == NULL)
-		return -1;
-	while (fgets(line, sizeof(line), f) != NULL)
-		if (sscanf(line, "Pss: %ld", &kib) == 1)
-			break;
-	fclose(f);
-	return kib;
-}
-
 static int
 compare(const void *a, const void *b)
 {
@@ -179,12 +114,12 @@ run_each(const char *count, char **argv)
 	if ((ms = calloc(n, sizeof(*ms))) == NULL)
 		err(1, NULL);
 	for (i = 0; i < n; i++) {
-		start = clock_now();
+		start = proc_now();
 		if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
 			errx(1, "cannot start %s", argv[0]);
 		if (waitpid(pid, &status, 0) != pid)
 			err(1, "waitpid");
-		ms[i] = (clock_now() - start) * 1e3;
+		ms[i] = (proc_now() - start) * 1e3;
 		sum += ms[i];
 		failed += status != 0;
 	}
@@ -216,7 +151,7 @@ print_sum(const char *what, const long *tree, size_t named, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		v = is_pss ? pss_of(tree[i]) : cpu_of_threads(tree[i]);
+		v = is_pss ? proc_get_pss(tree[i]) : proc_get_cpu(tree[i]);
 		if (v < 0 && i < named)
 			errx(1, "process %ld has ended", tree[i]);
 		if (v > 0)
@@ -239,7 +174,7 @@ main(int argc, char **argv)
 		usage();
 	what = argv[1];
 	if (strcmp(what, "now") == 0) {
-		printf("%.6f\n", clock_now());
+		printf("%.6f\n", proc_now());
 		return 0;
 	}
 	if (argc < 3 || argc - 2 > MAX_TREE)

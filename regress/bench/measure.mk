@@ -1,0 +1,1 @@
+OBJS_bench_measure = regress/bench/load/proc.o

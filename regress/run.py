@@ -3,11 +3,16 @@
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 """Runs the tests of both build trees and sums them up in one line.
 
-usage: run.py [-v] [-b TREE]... [-o TEXT]... [unit] [fuzz] [regress] [peer]
+usage: run.py [-v] [-b TREE]... [-j JOBS] [-o TEXT]...
+	[unit] [fuzz] [regress] [peer]
 
 Every test speaks TAP; a file gets one line here, a failed point its
 diagnostics, a skipped one its reason before the closing line.  Areas and
 exceptions of the peer suite stand in regress/peer-areas.
+
+Most tests wait more than they compute, so JOBS of them (one per core) run
+side by side; never the same one of both trees.  A script with the line
+`alone=yes` measures or fills the machine and has it for itself.
 """
 import argparse
 import os
@@ -16,8 +21,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
@@ -25,6 +32,7 @@ LIMITS = {"unit": 120, "fuzz": 300, "regress": 600, "peer": 1800}
 if "CLOOP_CUTS" in os.environ:          # the slow tier
     LIMITS["regress"] = 7200
 POINT = re.compile(r"(not )?ok \d+(?: - (.*?))?(?: # SKIP (.*))?$")
+LIVE = set()                            # processes of running tests
 COLOUR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
@@ -111,15 +119,14 @@ def run_command(argv, env, limit, exceptions=()):
                                    stdin=subprocess.DEVNULL,
                                    start_new_session=True)
         late = False
+        LIVE.add(process)
         try:
             process.wait(limit)
         except subprocess.TimeoutExpired:
             late = True
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        except KeyboardInterrupt:
-            os.killpg(process.pid, signal.SIGTERM)
-            raise
+        LIVE.discard(process)
         out.seek(0)
         text = out.read().decode(errors="replace")
     result = read_tap(text, exceptions)
@@ -131,10 +138,22 @@ def run_command(argv, env, limit, exceptions=()):
     return result, text
 
 
+def end_all():
+    """After an interrupt: each test cleans up behind itself."""
+    for process in list(LIVE):
+        try:
+            os.killpg(process.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+
+
 class Runner:
     def __init__(self, options):
         self.options = options
         self.total = Result()
+        self.lock = threading.Lock()
+        self.pool = ThreadPoolExecutor(options.jobs)
+        self.running, self.later = [], []
 
     def wanted(self, name):
         return not self.options.only or any(
@@ -143,22 +162,42 @@ class Runner:
     def environment(self, tree):
         return dict(
             os.environ, BUILD=os.path.abspath(tree), LC_ALL="C.UTF-8",
-            SRC=TOP, CLOOP_LIBEXEC=os.path.abspath(tree),
+            SRC=TOP, CLOOP_BUILD=os.path.abspath(tree),
+            CLOOP_LIBEXEC=os.path.abspath(tree),
             ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1",
             UBSAN_OPTIONS="print_stacktrace=1")
 
-    def run(self, name, tree, argv, kind, exceptions=()):
+    def run(self, name, tree, argv, kind, exceptions=(), alone=False):
+        """Queue one test."""
         if not self.wanted(name):
             return
+        job = (name, argv, self.environment(tree), kind, exceptions)
+        if alone:
+            self.later.append(job)
+        else:
+            self.running.append(self.pool.submit(self.run_one, *job))
+
+    def finish(self):
+        """Wait for what is queued; then those that want to be alone."""
+        try:
+            for future in self.running:
+                future.result()
+            for job in self.later:
+                self.run_one(*job)
+        except BaseException:
+            self.pool.shutdown(wait=False, cancel_futures=True)
+            end_all()
+            raise
+        self.running, self.later = [], []
+
+    def run_one(self, name, argv, env, kind, exceptions):
         began = time.monotonic()
-        if COLOUR:
-            print("  %s " % name.ljust(44, "."), end="\r", flush=True)
-        result, text = run_command(argv, self.environment(tree),
-                                   LIMITS[kind], exceptions)
-        self.report(name, result, time.monotonic() - began)
-        if self.options.verbose:
-            print("    " + text.rstrip().replace("\n", "\n    "))
-        self.total.add(result)
+        result, text = run_command(argv, env, LIMITS[kind], exceptions)
+        with self.lock:
+            self.report(name, result, time.monotonic() - began)
+            if self.options.verbose:
+                print("    " + text.rstrip().replace("\n", "\n    "))
+            self.total.add(result)
 
     def report(self, name, result, seconds):
         count = result.passed + result.failed + result.skipped
@@ -196,11 +235,12 @@ class Runner:
             if not name.endswith(".sh") or name in (
                     "test-exec.sh", "e2e-lib.sh", "demo.sh"):
                 continue
-            if not first and runs_once(os.path.join(HERE, name)):
+            path = os.path.join(HERE, name)
+            if not first and says(path, "trees=one"):
                 continue
             self.run("regress/" + name[:-3], tree,
-                     ["/bin/sh", os.path.join(HERE, "test-exec.sh"),
-                      os.path.join(HERE, name)], "regress")
+                     ["/bin/sh", os.path.join(HERE, "test-exec.sh"), path],
+                     "regress", alone=says(path, "alone=yes"))
 
     def peer(self, tree):
         """The black-box suite: the areas that must pass so far."""
@@ -212,7 +252,6 @@ class Runner:
                 self.report("peer/" + area, result, 0)
                 self.total.add(result)
                 continue
-            os.environ["CLOOP_BUILD"] = os.path.abspath(tree)
             argv = [os.path.join(suite, "run"), "-v", "--only", area + ".py"]
             if area == "interop":       # the same against the real Go stack
                 argv = [os.path.join(suite, "..", "peer-go", "interop")]
@@ -226,10 +265,10 @@ def programs(folder):
                   if os.access(os.path.join(folder, n), os.X_OK))
 
 
-def runs_once(path):
-    """Whether a script says that it has nothing to do with the tree."""
+def says(path, text):
+    """Whether a script has that line, such as trees=one."""
     with open(path, encoding="utf-8") as file:
-        return any(line.startswith("trees=one") for line in file)
+        return any(line.startswith(text) for line in file)
 
 
 def find_peer():
@@ -266,6 +305,8 @@ def arguments():
                         metavar="TREE", help="build tree (many)")
     parser.add_argument("-o", "--only", action="append", default=[],
                         metavar="TEXT", help="names that contain TEXT")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1,
+                        help="tests at a time")
     parser.add_argument("-v", "--verbose", action="store_true")
     parser.add_argument("kinds", nargs="*",
                         choices=["unit", "fuzz", "regress", "peer", []])
@@ -285,6 +326,7 @@ def main():
                     and not os.environ.get("CLOOP_PEER_ALL"):
                 continue
             getattr(runner, kind)(tree)
+        runner.finish()
     total = runner.total
     for reason, number in sorted(total.reasons.items()):
         print("skipped %d: %s" % (number, reason))

@@ -27,10 +27,23 @@
 #	each COUNT COMMAND...	runs it one after the other; prints
 #			"p50 p95 mean" in ms, and fails when a run fails
 #	bench_tool NAME	path of a C program of the bench
+#	fleet COUNT	enroll so many agents at the hub of e2e_hub, which is
+#			stopped for it; credentials in $TMP/fleet
+#	load_start NUMBER OPTION...	a load generator (load.c), one of 1 to
+#			3, connected; load_ask NUMBER COMMAND leaves its
+#			answer in $answer, load_get KEY prints a value of it
+#	load_agents NUMBER COUNT OPTION...	the same with agents of the
+#			fleet at our hub, ten behind an address
+#	load_begin NUMBER COMMAND, load_end NUMBER	load_ask in two steps
+#	load_stop NUMBER
+#	peer_ws, peer_lws	start npm's ws, libwebsockets' test server, on
+#			$peer_port, as $peer_pid; false when it is not there
+#	peer_stop
 #	have COMMAND	whether it can be found
 
 . "$SRC/regress/e2e-lib.sh"
 
+ulimit -n "$(ulimit -Hn)"
 ROUNDS=${ROUNDS:-5}
 BENCH_OUT=${BENCH_OUT:-$TMP/bench.out}
 BENCH_DIR=$BUILD/bench		# programs, and what npm brought
@@ -102,6 +115,111 @@ each() { "$BENCH_DIR/measure" each "$@"; }
 hub_pids()
 {
 	tree_of "$hub_pid"
+}
+
+fleet()
+{
+	e2e_stop "$hub_pid"
+	"$(bench_tool fleet)" "$TMP/keys" "${E2E_STATE:-$TMP/hub}" "$1" \
+	    >"$TMP/fleet" || fatal "the fleet cannot be enrolled"
+	e2e_start_hub
+}
+
+load_start()
+{
+	load_nr=$1 load_in=$(($1 * 2 + 1)) load_out=$(($1 * 2 + 2))
+	shift
+	rm -f "$TMP/load.in" "$TMP/load.out"
+	mkfifo "$TMP/load.in" "$TMP/load.out"
+	"$(bench_tool load)" "$@" <"$TMP/load.in" >"$TMP/load.out" \
+	    2>>"$TMP/load$load_nr.log" &
+	eval "load_pid$load_nr=$!"
+	track "$!"
+	eval "exec $load_in>'$TMP/load.in' $load_out<'$TMP/load.out'"
+	eval "read -r answer <&$load_out" || fatal "the load generator ended"
+	note "load $load_nr: $answer"
+}
+
+load_agents()
+{
+	load_agents_nr=$1 load_agents_count=$2
+	shift 2
+	load_start "$load_agents_nr" -a "127.0.0.1:$E2E_PORT" -k 10 \
+	    -n "$load_agents_count" -c "$TMP/fleet" \
+	    -u /api/executors/connect "$@"
+	[ "$(load_get agents)" = "$load_agents_count" ] ||
+	    fatal "not all agents are connected: $answer"
+	load_ask "$load_agents_nr" "pids $(hub_pids | tr '\n' ' ')"
+}
+
+load_begin()
+{
+	eval "echo \"\$2\" >&$(($1 * 2 + 1))"
+}
+
+load_end()
+{
+	load_out=$(($1 * 2 + 2))
+	eval "read -r answer <&$load_out" || fatal "the load generator ended"
+	note "load $1: $answer"
+}
+
+load_ask()
+{
+	load_begin "$@"
+	load_end "$1"
+}
+
+load_get()
+{
+	load_value=${answer##*" $1="}
+	echo "${load_value%% *}"
+}
+
+load_stop()
+{
+	eval "exec $(($1 * 2 + 1))>&- $(($1 * 2 + 2))<&-"
+	eval "e2e_stop \"\$load_pid$1\""
+}
+
+# peer_run COMMAND...: listening on $peer_port when this returns.
+peer_run()
+{
+	"$@" >"$TMP/peer.log" 2>&1 &
+	peer_pid=$!
+	track "$peer_pid"
+	wait_for 20 python3 -c "import socket
+socket.create_connection(('127.0.0.1', $peer_port)).close()" && return 0
+	note "$1: $(tail -n 3 "$TMP/peer.log")"
+	return 1
+}
+
+peer_ws()
+{
+	have node && [ -d "$BENCH_DIR/node_modules/ws" ] || return 1
+	peer_port=$(e2e_port)
+	NODE_PATH=$BENCH_DIR/node_modules peer_run node \
+	    "$SRC/regress/bench/peer-ws.js" "$peer_port" "$TMP/keys/tls.crt" \
+	    "$TMP/keys/tls.key" || return 1
+	version ws "$(json "d['version']" \
+	    <"$BENCH_DIR/node_modules/ws/package.json"), node $(node -v)"
+}
+
+peer_lws()
+{
+	have libwebsockets-test-server || return 1
+	peer_port=$(e2e_port)
+	# The key it brings is too small for today's OpenSSL.
+	peer_run libwebsockets-test-server --port="$peer_port" --ssl -d 7 \
+	    --ssl-cert="$TMP/keys/tls.crt" --ssl-key="$TMP/keys/tls.key" ||
+	    return 1
+	version libwebsockets "$(dpkg-query -W -f '${Version}' \
+	    libwebsockets-test-server)"
+}
+
+peer_stop()
+{
+	e2e_stop "$peer_pid" "${1:-TERM}"
 }
 
 calc()

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: ISC
+# Copyright (c) 2026 The cloop authors; see LICENSE.
+#
+# Output of 16 workloads at once, in log_chunk frames of 32 KiB over TLS,
+# parsed, checked for their offset, appended to the log and acknowledged;
+# beside 16 ssh connections that write the same text to a file.
+. "$SRC/regress/bench/lib.sh"
+
+AGENTS=16
+MIB=${MIB:-32}			# of each agent in each round
+BYTES=$((MIB * 1048576))
+
+metric cpu MB/s higher "output per server CPU second, $AGENTS agents"
+metric wall MB/s higher "output per second, both ends on this machine"
+goal cpu ssh 0.6
+goal wall ssh 0.6
+say "limit: write(2) of the same text in 32 KiB to $AGENTS files, one process."
+
+# rates SIDE BYTES SECONDS CPU
+rates()
+{
+	sample wall "$1" "$(calc "$2 / 1e6 / $3")"
+	sample cpu "$1" "$(calc "$2 / 1e6 / ($4)")"
+}
+
+start_sshd()
+{
+	have sshd || return 1
+	mkdir -p "$TMP/ssh/out" /run/sshd
+	ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/host" &&
+	    ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/user" || return 1
+	cp "$TMP/ssh/user.pub" "$TMP/ssh/authorized"
+	ssh_port=$(e2e_port)
+	cat >"$TMP/ssh/sshd_config" <<-END
+	ListenAddress 127.0.0.1:$ssh_port
+	HostKey $TMP/ssh/host
+	AuthorizedKeysFile $TMP/ssh/authorized
+	PidFile none
+	PermitRootLogin yes
+	StrictModes no
+	UsePAM no
+	MaxStartups 100
+	END
+	/usr/sbin/sshd -D -f "$TMP/ssh/sshd_config" 2>"$TMP/ssh.log" &
+	sshd_pid=$!
+	track "$sshd_pid"
+	ssh="ssh -F none -i $TMP/ssh/user -p $ssh_port -o BatchMode=yes
+	    -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null
+	    -o LogLevel=ERROR -c aes128-gcm@openssh.com root@127.0.0.1"
+	# shellcheck disable=SC2086
+	wait_for 10 $ssh true || { note "$(cat "$TMP/ssh.log")"; return 1; }
+	version ssh "$(ssh -V 2>&1)"
+}
+
+ssh_round()
+{
+	# shellcheck disable=SC2086
+	set -- $(python3 "$SRC/regress/bench/ingest-ssh.py" $AGENTS \
+	    "$TMP/text" "$TMP/ssh/out" "$sshd_pid" "$BENCH_DIR/measure" $ssh)
+	[ $# = 2 ] || fatal "ssh: $*"
+	rates ssh $((AGENTS * BYTES)) "$1" "$2"
+	cmp -s "$TMP/text" "$TMP/ssh/out/0" || fail "ssh lost text"
+	rm -f "$TMP"/ssh/out/*
+}
+
+e2e_hub "MaxPending 10000" "LogLimit 64G"
+fleet $AGENTS
+load_agents 1 $AGENTS -t 15000
+while read -r id credential; do
+	ctl run --on "$id" --name out --detach -- cat >"$TMP/run.out" 2>&1 ||
+	    e2e_fatal "no workload starts" "$TMP/run.out"
+done <"$TMP/fleet"
+mkdir "$TMP/limit"
+load_ask 1 "write $TMP/limit $BYTES"
+cp "$TMP/limit/0" "$TMP/text"
+with_ssh=
+start_sshd && with_ssh=yes
+for round in $(rounds); do
+	load_ask 1 "ingest $BYTES"
+	[ "$(load_get agents) $(load_get missing)" = "$AGENTS 0" ] ||
+	    fatal "not all output arrived: $answer"
+	rates ours "$(load_get bytes)" "$(load_get seconds)" "$(load_get cpu)"
+	[ -z "$with_ssh" ] || ssh_round
+	load_ask 1 "write $TMP/limit $BYTES"
+	rates limit "$(load_get bytes)" "$(load_get seconds)" \
+	    "$(load_get cpu)"
+done
+stored=$(find "$TMP/hub" -path "*/handles/*" -name log -size +0 | wc -l)
+[ "$stored" = $AGENTS ] || fail "$stored logs of $AGENTS"

@@ -312,7 +312,8 @@ hs_pump(struct hs *s)
 	}
 	for (i = 0; i < HS_READS; i++) {
 		hs_process(s);
-		if (s->more || !hs_is_reading(s))
+		if (s->more || !hs_is_reading(s) ||
+		    (i > 0 && !tlsio_has_pending(s->io)))
 			return;
 		r = tlsio_read(s->io, s->in, HS_READ_LEN);
 		if (r == CL_INCOMPLETE)

@@ -28,6 +28,7 @@
 #include "tlsio_int.h"
 
 #define TLSIO_RECORD_LEN 16384	/* one TLS record, one read, one write */
+#define TLSIO_SMALL_LEN 4096	/* a frame that no other one follows */
 #define TLSIO_ERROR_MAX 384
 #define TLSIO_HOST_MAX 255
 
@@ -306,7 +307,8 @@ tlsio_read_record(struct tlsio *t, uint8_t *dst, size_t max, size_t *np)
 int
 tlsio_read(struct tlsio *t, struct evbuffer *in, size_t max)
 {
-	uint8_t record[TLSIO_RECORD_LEN];
+	/* Static: on the stack it would be zeroed for each small frame. */
+	static uint8_t record[TLSIO_RECORD_LEN];
 	size_t n, total = 0;
 	int r;
 
@@ -327,6 +329,12 @@ tlsio_read(struct tlsio *t, struct evbuffer *in, size_t max)
 			break;
 		}
 		total += n;
+		/* Behind a small record, with nothing read ahead, the socket
+		 * is empty nearly always: asking it would cost a call, and
+		 * poll tells if it is not. */
+		if (n < TLSIO_SMALL_LEN && t->ssl != NULL &&
+		    SSL_get_read_ahead(t->ssl) && !SSL_has_pending(t->ssl))
+			break;
 	}
 	explicit_bzero(record, total < sizeof(record) ? total :
 	    sizeof(record));

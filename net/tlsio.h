@@ -62,8 +62,9 @@ int tlsio_handshake(struct tlsio *t);	/* plaintext: CL_OK at once */
 
 /*
  * Append at most max bytes to `in`.  CL_OK: some came (perhaps more is
- * there: tlsio_has_pending); handshakes first if need be.  An end without
- * close_notify is CL_EOF too, and tlsio_is_clean() is then 0.
+ * there: tlsio_has_pending, or poll, which must be level-triggered);
+ * handshakes first if need be.  An end without close_notify is CL_EOF too,
+ * and tlsio_is_clean() is then 0.
  */
 int tlsio_read(struct tlsio *t, struct evbuffer *in, size_t max);
 /* 1: decrypted or undecrypted bytes wait inside, poll will not tell. */

@@ -192,6 +192,9 @@ tlsio_ctx_new_server(const uint8_t *chain_pem, size_t len,
 	if ((r = tlsio_ctx_new(TLS_server_method(), &ctx)) != 0)
 		return tlsio_set_why(r, "cannot make a TLS context", whyp);
 	SSL_CTX_set_num_tickets(ctx->ssl_ctx, 0);
+	/* One read(2) for a whole frame instead of one for its head and one
+	 * for the rest. */
+	SSL_CTX_set_read_ahead(ctx->ssl_ctx, 1);
 	SSL_CTX_set_alpn_select_cb(ctx->ssl_ctx, tlsio_on_alpn, NULL);
 	r = CL_CRYPTO;
 	if (SSL_CTX_set_cipher_list(ctx->ssl_ctx, TLSIO_SUITES_12) != 1 ||

@@ -11,6 +11,7 @@ SECONDS_EACH=2
 metric beat us lower "server CPU per heartbeat and its answer, $AGENTS agents"
 metric rate beats/s higher "answered, generator on the same machine"
 goal beat ws 4
+say "limit: echo.c, an epoll loop with OpenSSL that looks at no byte."
 
 # beat SIDE LOAD
 beat()
@@ -31,7 +32,13 @@ if peer_ws; then
 	load_start 2 -a "127.0.0.1:$peer_port" -n "$AGENTS" -t 15000
 	load_ask 2 "pids $peer_pid"
 fi
+peer_port=$(e2e_port)
+peer_run "$(bench_tool echo)" "$peer_port" "$TMP/keys/tls.crt" \
+    "$TMP/keys/tls.key" || fatal "the echo does not start"
+load_start 3 -a "127.0.0.1:$peer_port" -n "$AGENTS" -t 15000
+load_ask 3 "pids $peer_pid"
 for round in $(rounds); do
 	beat ours 1
 	[ -z "$with_ws" ] || beat ws 2
+	beat limit 3
 done

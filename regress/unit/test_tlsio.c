@@ -174,6 +174,34 @@ test_pending(void)
 }
 
 static void
+test_small(void)
+{
+	struct ends e;
+
+	TEST_START("small records that came together are read together");
+	open_ends(&e, server_ctx, client_ctx, "hub.example", NULL, 0);
+	ASSERT_ERR(shake(&e, NULL), CL_OK);
+	evbuffer_add(e.out, "one", 3);
+	ASSERT_ERR(tlsio_write(e.client, e.out), CL_OK);
+	evbuffer_add(e.out, "three", 5);
+	ASSERT_ERR(tlsio_write(e.client, e.out), CL_OK);
+	ASSERT_ERR(tlsio_read(e.server, e.in, 65536), CL_OK);
+	ASSERT_SIZE_T_EQ(evbuffer_get_length(e.in), 8);
+	ASSERT_MEM_EQ(evbuffer_pullup(e.in, -1), "onethree", 8);
+	ASSERT_FALSE(tlsio_has_pending(e.server));
+
+	TEST_START("the end behind a small record is told by the next call");
+	evbuffer_add(e.out, "end", 3);
+	ASSERT_ERR(tlsio_write(e.client, e.out), CL_OK);
+	ASSERT_ERR(tlsio_close(e.client), CL_OK);
+	ASSERT_ERR(tlsio_read(e.server, e.in, 65536), CL_OK);
+	ASSERT_SIZE_T_EQ(evbuffer_get_length(e.in), 11);
+	ASSERT_ERR(tlsio_read(e.server, e.in, 65536), CL_EOF);
+	ASSERT_TRUE(tlsio_is_clean(e.server));
+	close_ends(&e);
+}
+
+static void
 test_verify(void)
 {
 	struct tlsio_ctx *alone = NULL;
@@ -404,6 +432,6 @@ test_end(void)
 	free(cert);
 }
 
-UNIT_MAIN(test_setup, test_setup_bad, test_transfer, test_pending,
+UNIT_MAIN(test_setup, test_setup_bad, test_transfer, test_pending, test_small,
     test_verify, test_pin, test_server_policy, test_alpn, test_garbage,
     test_plaintext, test_end)

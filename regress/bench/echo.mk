@@ -1,0 +1,1 @@
+LIBS_bench_echo = $(LIB_SSL) $(LIB_CRYPTO) $(LIB_BSD)

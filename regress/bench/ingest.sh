@@ -7,7 +7,7 @@
 . "$SRC/regress/bench/lib.sh"
 
 AGENTS=16
-MIB=${MIB:-32}			# of each agent in each round
+MIB=${MIB:-8}			# of each agent, each round
 BYTES=$((MIB * 1048576))
 
 metric cpu MB/s higher "output per server CPU second, $AGENTS agents"

@@ -91,6 +91,8 @@
 					 * of a proxy fit, floods do not */
 #define HTTP_MAX_HEADERS 64
 #define HEAD_TIMEOUT_MS 10000		/* TLS + request head, 05 §4 */
+#define MAX_ASSEMBLING_LEN 33554432	/* unfinished messages of a worker's
+					 * sessions: 32 whole ones */
 #define MAX_ASKS_PER_SESSION 4		/* reads stop above */
 #define MAX_ASKS_TOTAL 4096		/* a storm queues, then 503 */
 #define ASK_TIMEOUT_MS 30000		/* monitor answers in a turn */
@@ -98,6 +100,17 @@
 					 * session is closed as not reading */
 #define MAX_HANDLES_PER_SESSION 1024	/* known to a worker */
 #define MAX_FINISHED_HANDLES 256	/* kept per agent, 01 §16 */
+#define MAX_PENALTY_MS 86400000	/* of a source: PerSourcePenalty's 24h */
+#define MAX_PENALTIES 1024	/* sources a new cloopd-net is told about */
+#define MAX_FENCE_PORTS 16		/* of ListenAgents, at most 16 */
+#define MAX_FENCE_SOURCES 65536	/* in the kernel, of a family: some MiB */
+#define MAX_FENCE_QUEUE 1024	/* on their way there; more are refused by
+				 * cloopd-net alone */
+#define MAX_FENCE_BATCH 128	/* sources of one order: 2.5 KiB, 32 KiB of
+				 * text at most */
+#define FENCE_RUN_MS 5000	/* one run of nft: 0.05 s when all is well */
+#define FENCE_ANSWER_MS 10000	/* then cloopd-fence itself is stuck */
+#define FENCE_STOP_MS 6000	/* to take its table away */
 #define MAX_CTL_CLIENTS 64		/* operators at once */
 #define MAX_CTL_CLIENTS_PER_UID 32	/* root excepted */
 #define MAX_CTL_REQUESTS 32		/* outstanding per client */

@@ -56,7 +56,7 @@ struct hub {
 	struct hs_table sessions;
 	struct jx jx;
 	struct jsonw jw;
-	struct log_ratelimit rl_refused, rl_accept, rl_frame;
+	struct log_ratelimit rl_refused, rl_accept, rl_frame, rl_pause;
 	int64_t watch_at;		/* next watchdog round */
 	int64_t stop_at;		/* end of the grace, 0: serving */
 	int done;			/* leave the loop */

@@ -24,6 +24,7 @@
 #include "../common/err.h"
 #include "../common/limits.h"
 #include "../common/log.h"
+#include "../common/util.h"
 #include "hub.h"
 #include "tlsio.h"
 
@@ -31,6 +32,9 @@
 #define HS_READS 4		/* of that size in one turn */
 #define HS_BATCH 128		/* messages handled in one turn */
 #define HS_OUT_HIGH 262144	/* unsent: stop reading from this peer */
+#define HS_HANDSHAKES_MS 8	/* for TLS handshakes in one turn: a storm must
+				 * not hold up those who are in */
+#define HS_ASSEMBLING_MIN 65536	/* nobody is closed for less */
 #define HS_COPY_MAX 4096	/* longer texts are handed over, not copied */
 
 static void
@@ -256,6 +260,38 @@ hs_process_ws(struct hs *s)
 	}
 }
 
+/*
+ * Messages that are not whole yet: each is bounded, and so is their sum.
+ * Past it the one that has been under way for longest goes.
+ */
+static void
+hs_count_assembling(struct hs *s)
+{
+	struct hs_table *t = &s->hub->sessions;
+	struct hs *one, *victim = NULL;
+
+	if (s->ws.message_cap == s->assembling)
+		return;
+	if (s->assembling == 0)
+		s->assembling_at = s->hub->now;
+	t->assembling += s->ws.message_cap - s->assembling;
+	s->assembling = s->ws.message_cap;
+	if (t->assembling <= MAX_ASSEMBLING_LEN)
+		return;
+	TAILQ_FOREACH(one, &t->live, link)
+		if (one->assembling >= HS_ASSEMBLING_MIN && (victim == NULL ||
+		    one->assembling_at < victim->assembling_at))
+			victim = one;
+	if (victim == NULL)
+		return;
+	hs_set_end(victim, AGENT_UNREACHABLE, WS_CODE_INTERNAL,
+	    "too many unfinished messages");
+	hs_run(victim, HE_CLOSE);
+	ws_clear(&victim->ws);
+	t->assembling -= victim->assembling;
+	victim->assembling = 0;
+}
+
 /* What has been read already. */
 static void
 hs_process(struct hs *s)
@@ -269,6 +305,8 @@ hs_process(struct hs *s)
 	}
 	if (s->state == HST_HELLO || s->state == HST_LIVE)
 		hs_process_ws(s);
+	if (s->state == HST_HELLO || s->state == HST_LIVE)
+		hs_count_assembling(s);
 }
 
 /* After our own end is shut: read and forget until theirs is. */
@@ -290,6 +328,17 @@ hs_drop_input(struct hs *s)
 	}
 }
 
+/* Is there time for a handshake in this turn?  For one there always is. */
+static int
+hs_has_turn(struct hub *hub)
+{
+	int64_t now = util_now_ms();
+
+	if (hub->sessions.handshakes_end == 0)
+		hub->sessions.handshakes_end = now + HS_HANDSHAKES_MS;
+	return now < hub->sessions.handshakes_end;
+}
+
 void
 hs_pump(struct hs *s)
 {
@@ -297,6 +346,10 @@ hs_pump(struct hs *s)
 
 	s->more = 0;
 	if (s->state == HST_TLS) {
+		if (!hs_has_turn(s->hub)) {
+			s->more = 1;
+			return;
+		}
 		r = tlsio_handshake(s->io);
 		if (r == CL_INCOMPLETE)
 			return;

@@ -67,10 +67,15 @@ hl_add(struct hub *hub, int fd, int plaintext, const char *address)
 }
 
 static void
-hl_pause(struct hub *hub)
+hl_pause(struct hub *hub, const char *why)
 {
+	unsigned int suppressed = 0;
 	struct hl *l;
 
+	if (log_ratelimit(&hub->rl_pause, 1, 10, &suppressed))
+		log_warn("accept-paused", "reason=%s sessions=%zu "
+		    "pending=%zu suppressed=%u", log_q(why),
+		    hub->sessions.nlive, hub->sessions.nyoung, suppressed);
 	hub->listeners.pause_until = hub->now + HL_PAUSE_MS;
 	TAILQ_FOREACH(l, &hub->listeners.queue, link)
 		(void)event_del(l->ev);
@@ -128,7 +133,8 @@ hl_on_connection(struct hub *hub, const struct hl *l, int fd,
 	port = sa->sa_family == AF_INET ?
 	    ntohs(((const struct sockaddr_in *)(const void *)sa)->sin_port) :
 	    ntohs(((const struct sockaddr_in6 *)(const void *)sa)->sin6_port);
-	if (hub->sessions.nyoung >= hub->conf.max_pending) {
+	if (hub->sessions.nyoung >= hub->conf.max_pending &&
+	    !hs_evict(hub)) {
 		hl_log_refused(hub, &addr, "MaxPending");
 		close(fd);
 		return;
@@ -162,7 +168,8 @@ hl_on_event(evutil_socket_t fd, short what, void *arg)
 			break;
 	for (i = 0; l != NULL && i < HL_BATCH; i++) {
 		if (!hl_has_room(hub)) {
-			hl_pause(hub);
+			hl_pause(hub, "the rest of the descriptors is for "
+			    "running workloads");
 			return;
 		}
 		len = sizeof(peer);
@@ -174,9 +181,7 @@ hl_on_event(evutil_socket_t fd, short what, void *arg)
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 		    errno == ENOMEM) {
-			log_warn("accept-paused", "reason=%s",
-			    cl_strerror(CL_SYSTEM));
-			hl_pause(hub);
+			hl_pause(hub, cl_strerror(CL_SYSTEM));
 			return;
 		}
 		if (errno != EINTR && errno != ECONNABORTED)

@@ -286,6 +286,7 @@ hs_free(struct hs *s)
 		RB_REMOVE(hs_numbers, &t->numbers, s);
 	TAILQ_REMOVE(&t->young, s, link);
 	t->nyoung--;
+	t->assembling -= s->assembling;
 	ws_clear(&s->ws);
 	hs_free_hello(s);
 	secret_clear(&s->credential);
@@ -297,6 +298,24 @@ hs_free(struct hs *s)
 	free(s->unknown_id);
 	free(s->pong_data);
 	free(s);
+}
+
+int
+hs_evict(struct hub *hub)
+{
+	struct hs *s;
+
+	TAILQ_FOREACH(s, &hub->sessions.young, link) {
+		if (s->state != HST_TLS && s->state != HST_HEAD)
+			continue;
+		/* The list is in order of age. */
+		if (hub->now - s->seen_at < HS_EVICT_MS)
+			return 0;
+		hs_set_end(s, AGENT_UNREACHABLE, 0, "made room for others");
+		hs_run(s, HE_TIMEOUT);
+		return 1;
+	}
+	return 0;
 }
 
 void
@@ -462,8 +481,11 @@ hs_on_time(struct hub *hub)
 
 	TAILQ_FOREACH_SAFE(s, &hub->sessions.young, link, next)
 		if (s->deadline != 0 && s->deadline <= hub->now) {
-			hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_NORMAL,
-			    "the handshake took too long");
+			/* A refusal that was held back is not an end. */
+			if (s->state != HST_DELAY)
+				hs_set_end(s, AGENT_UNREACHABLE,
+				    WS_CODE_NORMAL,
+				    "the handshake took too long");
 			hs_run(s, HE_TIMEOUT);
 		}
 	if (hub->sessions.nrequests > 0)

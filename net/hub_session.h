@@ -103,9 +103,13 @@ struct hs_table {
 	struct hs_queue live;	/* looked at by the watchdog */
 	struct hs_queue dirty;	/* to be settled at the end of the turn */
 	size_t nyoung, nlive, nrequests;
+	size_t assembling;	/* bytes of unfinished messages */
+	int64_t handshakes_end;		/* none in this turn after it */
 	uint64_t next_conn;
 };
 
+#define HS_EVICT_MS 1000	/* a handshake is done in less; a stranger that
+				 * took longer gives way when all is full */
 #define HS_ID_UNKNOWN_MS 2000	/* how long a WHO_UNKNOWN is remembered */
 
 struct hs {
@@ -149,6 +153,8 @@ struct hs {
 	size_t head_scanned;
 	struct ws_parser ws;
 	struct ws_pace pace;
+	size_t assembling;		/* its part, since */
+	int64_t assembling_at;
 	const uint8_t *msg;		/* borrows from ws */
 	size_t msg_len;
 	uint64_t queued, mark;		/* bytes given to out; the mark that */
@@ -182,6 +188,9 @@ void hs_init(struct hs_table *t);
 /* A new connection; takes fd and the hold on its source. */
 void hs_new(struct hub *hub, int fd, int tls, const struct hub_addr *peer,
     uint16_t port, struct src *source, int later);
+/* Room for a newcomer: the longest pending stranger goes, if it had its
+ * time.  0 when nobody has to. */
+int hs_evict(struct hub *hub);
 struct hs *hs_find_conn(struct hs_table *t, uint64_t conn);
 struct hs *hs_find(struct hs_table *t, uint64_t session);
 /* The number the monitor gave; CL_EXISTS. */

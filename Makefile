@@ -7,7 +7,7 @@
 #	make		build the programs into build/
 #	make demo	the whole thing once, live, on this machine
 #	make check	both builds, all tests, one closing line
-#	make check-slow	what takes an hour: 2 000 cuts
+#	make check-slow	what takes an hour: 2 000 cuts, a longer siege
 #	make bench	us beside our peers: [ROW="idle parse"] [ROUNDS=5]
 #	make install	DESTDIR= and prefix= are honoured
 #
@@ -42,8 +42,8 @@ BENCH_NPM = ws@8
 # proof of who can do what (style 3.1): only the unprivileged network
 # programs see TLS and JSON, and they never see SQLite.
 
-PROGS = cloopd cloopd-net cloopd-key cloopd-ctl cloop-agentd agentd-fetch \
-	cloop-shim cloop-git cloop-seed cloop-keygen cloop-enroll cloopctl
+PROGS = cloopd cloopd-net cloopd-key cloopd-ctl cloopd-fence cloop-agentd \
+	agentd-fetch cloop-shim cloop-git cloop-seed cloop-keygen cloop-enroll cloopctl
 
 # Common ground of every program.
 COMMON = common/err.o common/log.o common/xmem.o common/secret.o \
@@ -77,6 +77,7 @@ OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
 	priv/monitor.o priv/child.o priv/setup.o priv/agents.o \
 	priv/handles.o priv/hfiles.o priv/hello.o priv/life.o priv/gates.o \
 	priv/dispatch.o priv/abandon.o priv/supervise.o priv/refuse.o \
+	priv/penalty.o priv/enforce.o sandbox/fence_nft.o \
 	priv/devask.o priv/clients.o \
 	priv/ctlout.o priv/answer_net.o priv/answer_auth.o \
 	priv/answer_handle.o priv/answer_ctl.o priv/answer_ctl_list.o \
@@ -108,6 +109,10 @@ LIBS_cloopd-net = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
 
 OBJS_cloopd-key = priv/cloopd_key.o $(COMMON) $(SELF)
 LIBS_cloopd-key = $(DAEMON_LIBS) $(LIB_CRYPTO)
+
+OBJS_cloopd-fence = priv/cloopd_fence.o sandbox/fence_run.o \
+	sandbox/fence_nft.o $(COMMON) $(SELF)
+LIBS_cloopd-fence = $(DAEMON_LIBS)
 
 OBJS_cloopd-ctl = priv/cloopd_ctl.o priv/ctl_client.o $(COMMON) $(SELF)
 LIBS_cloopd-ctl = $(DAEMON_LIBS)
@@ -190,8 +195,8 @@ LIBS_cloopctl = $(LIB_MD) $(LIB_BSD)
 # Where each program goes.
 SBIN_PROGS = cloopd cloop-agentd cloop-keygen cloop-enroll
 BIN_PROGS = cloopctl
-LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl agentd-fetch cloop-shim \
-	cloop-git cloop-seed
+LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl cloopd-fence agentd-fetch \
+	cloop-shim cloop-git cloop-seed
 
 # Objects and libraries of the unit tests and fuzz targets, and of the bench's
 # programs: regress/bench/NAME.mk sets OBJS_bench_NAME and LIBS_bench_NAME.
@@ -386,9 +391,10 @@ PICKED_TESTS = $(if $(LTESTS),$(foreach t,$(LTESTS),\
 unit: $(addprefix $(B)/,$(PICKED_TESTS)) $(addprefix $(B)/asan/,$(PICKED_TESTS))
 	@$(RUN) -b $(B) -b $(B)/asan unit fuzz
 
-# The slow tier: 2 000 cuts (regress/torture).
+# The slow tier: 2 000 cuts (regress/torture), 10 000 connections
+# (regress/abuse).
 check-slow: check-build users
-	@CLOOP_CUTS=2000 $(RUN) -b $(B) -o torture regress
+	@CLOOP_CUTS=2000 ABUSE=many $(RUN) -b $(B) -o torture -o abuse regress
 
 regress: check-build
 	@$(RUN) -b $(B) -b $(B)/asan regress
@@ -468,6 +474,8 @@ install: all
 	put bash bash-completion/completions/cloopctl; \
 	put zsh zsh/vendor-completions/_cloopctl; \
 	put fish fish/vendor_completions.d/cloopctl.fish; rm -f $$t
+	@$(INSTALL) -d $(D)$(datarootdir)/cloop
+	@$(DATA) etc/enforce-nft.conf $(D)$(datarootdir)/cloop/
 	@[ -n "$(D)" ] || [ "$$(id -u)" != 0 ] || \
 	    $(MAKE) --no-print-directory users install-dirs
 

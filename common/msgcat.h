@@ -12,6 +12,7 @@
  * Directions name sender and receiver:
  *   hub-net   N2M M2N   cloopd-net <-> monitor
  *   hub-key   M2K K2M   monitor <-> cloopd-key;  N2K K2N  cloopd-net <-> it
+ *   hub-fence W2M M2W   cloopd-fence <-> monitor
  *   hub-ctl   C2M M2C   operator (through cloopd-ctl) <-> monitor
  *   dev-fetch F2M M2F   agentd-fetch <-> agentd monitor
  *   dev-shim  S2M M2S   cloop-shim <-> agentd monitor
@@ -34,7 +35,8 @@ struct imsg;
 
 enum msg_dir {
 	MSG_N2M = 1, MSG_M2N, MSG_M2K, MSG_K2M, MSG_N2K, MSG_K2N, MSG_C2M,
-	MSG_M2C, MSG_F2M, MSG_M2F, MSG_S2M, MSG_M2S, MSG_J2M, MSG_M2J
+	MSG_M2C, MSG_W2M, MSG_M2W, MSG_F2M, MSG_M2F, MSG_S2M, MSG_M2S,
+	MSG_J2M, MSG_M2J
 };
 
 /* States of a channel, seen from the receiver. */
@@ -99,8 +101,9 @@ enum msg_dir {
  *		str outcome, i64 final_offset, u64 received, b gapped
  * HANDLE_PROGRESS u64 handle, u64 received, b gapped   (at most 4/s each)
  * HANDLE_LOST	u64 session, u64 handle     not in active_handles, 01 §9.4
- * PENALTY	str source (address or /64), u8 kind (PEN_*), u32 ms
- *		N2M report; M2N the same row, relayed to the other workers
+ * PENALTY	str source (address or /64), u8 kind (PEN_*), u32 ms,
+ *		u32 left_ms (with what it had before)
+ * PENALTY_SET	str source, u8 kind, u32 ms: the same for other workers
  * HANDLE_REDACT u64 handle, u32 len           fd: memfd, n * blob value
  *		values to be taken out of the handle's output from now on
  *		(05 §12); added to what it has, before START and REFRESH
@@ -165,7 +168,7 @@ enum msg_dir {
 	X(HANDLE_STATUS, 0x0134, N2M, MS_LIVE, 66, B_MAX, 0, 0)                \
 	X(HANDLE_PROGRESS, 0x0136, N2M, MS_LIVE, 17, 17, 0, 0)                 \
 	X(HANDLE_LOST, 0x0138, N2M, MS_LIVE, 16, 16, 0, 0)                     \
-	X(PENALTY, 0x013a, N2M, MS_LIVE, 9, 128, 0, 0)                         \
+	X(PENALTY, 0x013a, N2M, MS_LIVE, 13, 128, 0, 0)                        \
 	X(PENALTY_SET, 0x013c, M2N, MS_LIVE, 9, 128, 0, 0)                     \
 	X(HANDLE_REDACT, 0x013e, M2N, MS_LIVE, 12, 12, 1, 0)                   \
 	X(REVOKE, 0x0140, M2N, MS_LIVE, 21, 2048, 0, 0)                        \
@@ -216,6 +219,21 @@ enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED };
 	X(KEY_READY, 0x0204, K2M, MS_STARTING, 8, 1024, 0, 1)                  \
 	X(KEY_SIGN, 0x0206, N2K, MS_ANY, 38, 70, 0, 0)                         \
 	X(KEY_SIGN_ANS, 0x0207, K2N, MS_ANY, 5, 512, 0, 0)
+
+/* ---------------------------------------------------------- hub-fence
+ * FENCE_OPEN	u16 n + n*u16 port        make the table, confine yourself
+ * FENCE_READY	u32 catalogue version
+ * FENCE_ADD	u16 n + n*(u64 + u64 address, u32 ms): no new connections from
+ *		these for so long.  IPv4 as ::ffff:a.b.c.d, IPv6 a /64; the
+ *		next one only after the answer
+ * FENCE_ADD_ANS b ok, str reason
+ * The end of the channel: take the table away.
+ */
+#define HUB_FENCE_CATALOGUE(X)                                                 \
+	X(FENCE_OPEN, 0x0280, M2W, MS_STARTING, 4, 34, 0, 1)                   \
+	X(FENCE_READY, 0x0282, W2M, MS_STARTING, 4, 4, 0, 1)                   \
+	X(FENCE_ADD, 0x0284, M2W, MS_LIVE, 22, 2562, 0, 0)                     \
+	X(FENCE_ADD_ANS, 0x0285, W2M, MS_LIVE, 5, 512, 0, 0)
 
 /* ------------------------------------------------------------ hub-ctl
  * cloopd-ctl <-> monitor set-up:
@@ -503,6 +521,7 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
 #define MSG_CATALOGUES(X)                                                      \
 	HUB_NET_CATALOGUE(X)                                                   \
 	HUB_KEY_CATALOGUE(X)                                                   \
+	HUB_FENCE_CATALOGUE(X)                                                 \
 	HUB_CTL_CATALOGUE(X)                                                   \
 	DEV_FETCH_CATALOGUE(X)                                                 \
 	DEV_SHIM_CATALOGUE(X)                                                  \

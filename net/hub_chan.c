@@ -54,6 +54,7 @@ hub_add_penalty(struct hub *hub, const struct hub_addr *a, int kind)
 	buf_put_str(&b, source);
 	buf_put_u8(&b, (uint8_t)kind);
 	buf_put_u32(&b, ms);
+	buf_put_u32(&b, src_get_left(&hub->sources, a, hub->now));
 	(void)hub_send(hub, MSG_PENALTY, 0, &b, -1);
 	buf_clear(&b);
 }

@@ -205,6 +205,18 @@ src_add_penalty(struct src_table *t, const struct hub_addr *a, int kind,
 	return ms;
 }
 
+uint32_t
+src_get_left(const struct src_table *t, const struct hub_addr *a,
+    int64_t now)
+{
+	struct src key = { .addr = src_key(a) };
+	const struct src *s;
+
+	/* RB_FIND changes nothing; its type does not say so. */
+	s = RB_FIND(src_tree, (struct src_tree *)(uintptr_t)&t->tree, &key);
+	return s != NULL && s->until > now ? (uint32_t)(s->until - now) : 0;
+}
+
 void
 src_format(const struct hub_addr *a, char dst[SRC_TEXT_MAX])
 {

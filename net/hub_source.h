@@ -55,10 +55,13 @@ void src_put(struct src *s);
 
 /*
  * Penalise; kinds and spans as configured.  Returns the ms it was, 0 when
- * penalties are off or the address is a listed proxy.
+ * penalties are off or the address is a listed proxy.  src_get_left: how
+ * long it is refused by now.
  */
 uint32_t src_add_penalty(struct src_table *t, const struct hub_addr *a,
     int kind, int64_t now);
+uint32_t src_get_left(const struct src_table *t, const struct hub_addr *a,
+    int64_t now);
 /* The same, decided elsewhere (PENALTY_SET). */
 void src_add_ms(struct src_table *t, const struct hub_addr *a, uint32_t ms,
     int64_t now);

@@ -16,6 +16,7 @@
 #include "../common/limits.h"
 #include "../common/log.h"
 #include "../common/msgcat.h"
+#include "penalty.h"
 #include "setup.h"
 #include "../common/util.h"
 
@@ -28,13 +29,13 @@ answer_net_ready(struct monitor *mon, struct child *c, struct imsg *m)
 {
 	uint32_t version, index;
 
-	(void)mon;
 	version = buf_get_u32(&m->body);
 	index = buf_get_u32(&m->body);
 	if (buf_end(&m->body) != CL_OK || version != MSGCAT_VERSION ||
 	    index != c->index)
 		return CL_FORMAT;
 	child_enter_serving(c);
+	penalty_send_all(mon, c);
 	mon_on_ready(c);
 	return CL_OK;
 }
@@ -131,28 +132,20 @@ answer_foreign(struct monitor *mon, struct child *c, struct imsg *m)
 int
 answer_penalty(struct monitor *mon, struct child *c, struct imsg *m)
 {
-	char source[MAX_ID_LEN + 1];
-	struct buf b;
-	uint32_t ms;
-	size_t i;
+	struct penalty_source source;
+	char text[MAX_ID_LEN + 1];
+	uint32_t ms, left_ms;
 	int kind;
 
-	buf_get_str(&m->body, source, sizeof(source) - 1);
+	buf_get_str(&m->body, text, sizeof(text) - 1);
 	kind = buf_get_u8(&m->body);
 	ms = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != CL_OK || source[0] == '\0' ||
-	    kind < PEN_AUTH || kind > PEN_CRASH)
+	left_ms = buf_get_u32(&m->body);
+	if (buf_end(&m->body) != CL_OK || kind < PEN_AUTH ||
+	    kind > PEN_CRASH || ms > MAX_PENALTY_MS ||
+	    left_ms > MAX_PENALTY_MS ||
+	    penalty_parse_source(text, &source) != CL_OK)
 		return CL_FORMAT;
-	for (i = 0; i < mon->nchildren; i++) {
-		if (mon->children[i].kind != CHILD_NET ||
-		    &mon->children[i] == c ||
-		    mon->children[i].state != MS_SERVING)
-			continue;
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_str(&b, source);
-		buf_put_u8(&b, (uint8_t)kind);
-		buf_put_u32(&b, ms);
-		mon_send(&mon->children[i], MSG_PENALTY_SET, 0, &b, -1);
-	}
+	penalty_add(mon, c, &source, kind, ms, left_ms);
 	return CL_OK;
 }

@@ -14,6 +14,8 @@
 /* answer_net.c: the children themselves, and reports of cloopd-net */
 mon_handler_fn answer_net_ready, answer_net_stopped, answer_key_ready,
     answer_origin_refused, answer_foreign, answer_penalty;
+/* enforce.c */
+mon_handler_fn answer_fence_ready, answer_fence_add;
 /* answer_auth.c: identities and sessions */
 mon_handler_fn answer_auth, answer_hello, answer_session_up,
     answer_session_down, answer_session_seen, answer_caps, answer_who;

@@ -78,6 +78,7 @@ boot_on_tick(evutil_socket_t fd, short what, void *arg)
 	life_retry_saves(mon);
 	lease_on_tick(mon);
 	work_on_tick(mon);
+	enforce_on_tick(mon);
 	if (now - mon->probed_at >= HEARTBEAT_S * 1000) {
 		mon->probed_at = now;
 		supervise_probe(mon);
@@ -196,26 +197,55 @@ boot_load(struct monitor *mon, char *err, size_t errlen)
 }
 
 static int
-boot_start_children(struct monitor *mon, char *err, size_t errlen)
+boot_start_child(struct child *c, char *err, size_t errlen)
 {
-	unsigned int i, n = config_find_workers(&mon->conf);
 	int r;
 
-	mon->nchildren = 2 + n;
+	if ((r = child_start(c)) != CL_OK)
+		snprintf(err, errlen, "%s cannot be started: %s", c->program,
+		    cl_strerror(r));
+	return r;
+}
+
+/*
+ * The slots, and cloopd-fence: it needs a capability that the monitor is
+ * about to give up, so there is one try.
+ */
+static int
+boot_make_children(struct monitor *mon, char *err, size_t errlen)
+{
+	unsigned int i, n = config_find_workers(&mon->conf);
+	struct config_penalty p;
+	struct child *fence = NULL;
+
+	(void)config_parse_penalty(mon->conf.penalty, &p);
+	mon->nchildren = 2 + n + (p.enforce != 0);
 	mon->children = xcalloc(mon->nchildren, sizeof(*mon->children));
 	child_init(&mon->children[0], mon, CHILD_KEY, 1);
 	child_init(&mon->children[1], mon, CHILD_CTL, 1);
 	for (i = 0; i < n; i++)
 		child_init(&mon->children[2 + i], mon, CHILD_NET, i + 1);
+	if (p.enforce)
+		fence = &mon->children[2 + n];
+	enforce_init(mon, fence);
 	mon_begin_turn(mon);
+	return fence != NULL ? boot_start_child(fence, err, errlen) : CL_OK;
+}
+
+static int
+boot_start_children(struct monitor *mon, char *err, size_t errlen)
+{
+	struct child *c;
+	size_t i;
+	int r;
+
 	for (i = 0; i < mon->nchildren; i++) {
-		if (mon->children[i].kind == CHILD_KEY && !mon->has_tls)
+		c = &mon->children[i];
+		if ((c->kind == CHILD_KEY && !mon->has_tls) ||
+		    c->kind == CHILD_FENCE)
 			continue;
-		if ((r = child_start(&mon->children[i])) != CL_OK) {
-			snprintf(err, errlen, "%s cannot be started: %s",
-			    mon->children[i].program, cl_strerror(r));
+		if ((r = boot_start_child(c, err, errlen)) != CL_OK)
 			return r;
-		}
 	}
 	mon_end_turn(mon);
 	return CL_OK;
@@ -284,7 +314,8 @@ boot_start(struct monitor *mon, char *err, size_t errlen)
 		return CL_NOMEM;
 	}
 	boot_add_events(mon);
-	if ((r = boot_confine(err, errlen)) != CL_OK)
+	if ((r = boot_make_children(mon, err, errlen)) != CL_OK ||
+	    (r = boot_confine(err, errlen)) != CL_OK)
 		return r;
 	return boot_start_children(mon, err, errlen);
 }
@@ -354,8 +385,9 @@ boot_check(struct monitor *mon)
 	if (mon->phase != MON_BOOTING || nserving != mon->nchildren)
 		return;
 	mon->phase = MON_SERVING;
-	log_info("ready", "workers=%zu agents=%zu", mon->nchildren - 2,
-	    mon->agents.nagents);
+	log_info("ready", "workers=%u agents=%zu enforce=%s",
+	    config_find_workers(&mon->conf), mon->agents.nagents,
+	    mon->enforce.child != NULL ? "nft" : "no");
 	(void)util_notify("READY=1");
 	if (mon->detached_fd != -1) {
 		(void)util_write_all(mon->detached_fd, "", 1);

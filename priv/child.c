@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,10 +46,13 @@ static void child_on_timer(evutil_socket_t fd, short what, void *arg);
 static const struct child_row {
 	const char *program;
 	const char *user;
+	int flags;		/* SPAWN_* */
 } child_rows[] = {
-	[CHILD_KEY] = { "cloopd-key", USER_KEY },
-	[CHILD_CTL] = { "cloopd-ctl", USER_CTL },
-	[CHILD_NET] = { "cloopd-net", USER_NET },
+	[CHILD_KEY] = { "cloopd-key", USER_KEY, 0 },
+	[CHILD_CTL] = { "cloopd-ctl", USER_CTL, 0 },
+	[CHILD_NET] = { "cloopd-net", USER_NET, 0 },
+	/* Outlives a killed monitor, by what it takes to clean up. */
+	[CHILD_FENCE] = { "cloopd-fence", NULL, SPAWN_SURVIVE },
 };
 
 const char *
@@ -101,7 +105,8 @@ child_drop_chan(struct child *c)
 static void
 child_schedule(struct child *c)
 {
-	if (c->mon->phase == MON_STOPPING)
+	/* What cloopd-fence needs, the monitor gave up (boot.c). */
+	if (c->mon->phase == MON_STOPPING || c->kind == CHILD_FENCE)
 		return;
 	if (c->ready_at != 0 && util_now_ms() - c->ready_at > STEADY_MS)
 		c->backoff_ms = 0;
@@ -137,7 +142,8 @@ child_open_chan(struct child *c, int fd)
 int
 child_start(struct child *c)
 {
-	struct spawn_opts o = { .program = c->program, .user = c->user };
+	struct spawn_opts o = { .program = c->program, .user = c->user,
+		.flags = child_rows[c->kind].flags };
 	int fd = -1, r;
 
 	c->has_key = 0;
@@ -353,10 +359,26 @@ child_on_timer(evutil_socket_t fd, short what, void *arg)
 		(void)child_start(c);
 }
 
+/* The end of its channel tells it to clean up: give it the time. */
+static void
+child_wait_fence(struct child *c)
+{
+	int64_t until = util_now_ms() + FENCE_STOP_MS;
+
+	while (c->pid != 0 && util_now_ms() < until) {
+		if (waitpid(c->pid, NULL, WNOHANG) == c->pid)
+			c->pid = 0;
+		else
+			(void)poll(NULL, 0, 10);
+	}
+}
+
 void
 child_clear(struct child *c)
 {
 	child_drop_chan(c);
+	if (c->kind == CHILD_FENCE && c->state != CHILD_DOWN)
+		child_wait_fence(c);
 	if (c->timer != NULL)
 		event_free(c->timer);
 	c->timer = NULL;

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The hub's children: one slot per cloopd-net, cloopd-key, cloopd-ctl that
- * should run.  A slot outlives the processes that fill it; `generation`
- * names one process and is never used again.
+ * The hub's children: one slot per cloopd-net, cloopd-key, cloopd-ctl,
+ * cloopd-fence that should run.  A slot outlives the processes that fill
+ * it; `generation` names one process and is never used again.
  */
 #ifndef PRIV_CHILD_H
 #define PRIV_CHILD_H
@@ -19,7 +19,7 @@
 struct event;
 struct monitor;
 
-enum child_kind { CHILD_KEY, CHILD_CTL, CHILD_NET };
+enum child_kind { CHILD_KEY, CHILD_CTL, CHILD_NET, CHILD_FENCE };
 
 #define CHILD_DOWN 0		/* else one of MS_STARTING, MS_SERVING, ... */
 

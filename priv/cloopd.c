@@ -217,7 +217,9 @@ main(int argc, char **argv)
 	mon.ctl_fd = mon.detached_fd = -1;
 	cloopd_parse_args(argc, argv, &mon, &args);
 	log_init("cloopd", LOGL_INFO, LOGF_TEXT);
-	if (config_load(&mon.args, &mon.conf, err, sizeof(err)) != CL_OK) {
+	if (config_load(&mon.args, &mon.conf, err, sizeof(err)) != CL_OK ||
+	    (!args.dump && enforce_check(&mon.conf, mon.args.file, err,
+	    sizeof(err)) != CL_OK)) {
 		fprintf(stderr, "cloopd: %s\n", err);
 		return 1;
 	}

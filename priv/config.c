@@ -389,7 +389,8 @@ config_parse_penalty_word(const char *word, struct config_penalty *p)
 	else if (len == 3 && strncmp(word, "max", 3) == 0)
 		dst = &p->max_ms;
 	else
-		return "must be no, or auth: protocol: crash: max: with times";
+		return "must be no, or auth: protocol: crash: max: with "
+		    "times, and enforce nft";
 	if (conf_parse_time(colon + 1, &s) != CL_OK || s > 86400)
 		return "has a bad time (at most 24h)";
 	*dst = (uint32_t)(s * 1000);
@@ -406,7 +407,7 @@ config_parse_penalty(const char *value, struct config_penalty *p)
 	memset(p, 0, sizeof(*p));
 	if (strcmp(value, "no") == 0)
 		return NULL;
-	*p = (struct config_penalty){ 1, 10000, 30000, 90000, 600000 };
+	*p = (struct config_penalty){ 1, 0, 10000, 30000, 90000, 600000 };
 	if (strcmp(value, "yes") == 0)
 		return NULL;
 	for (value += strspn(value, " \t"); *value != '\0';
@@ -416,9 +417,16 @@ config_parse_penalty(const char *value, struct config_penalty *p)
 			return "has a word that is too long";
 		memcpy(word, value, len);
 		word[len] = '\0';
-		if ((why = config_parse_penalty_word(word, p)) != NULL)
-			return why;
 		value += len;
+		if (strcmp(word, "enforce") == 0) {
+			value += strspn(value, " \t");
+			len = strcspn(value, " \t");
+			if (len != 3 || strncmp(value, "nft", 3) != 0)
+				return "enforce must be followed by nft";
+			p->enforce = 1;
+			value += len;
+		} else if ((why = config_parse_penalty_word(word, p)) != NULL)
+			return why;
 	}
 	return NULL;
 }

@@ -79,6 +79,7 @@ const char *config_parse_listen(const char *value, struct config_listen *l);
 /* PerSourcePenalty.  enabled 0: the word was "no". */
 struct config_penalty {
 	int enabled;
+	int enforce;		/* "enforce nft" */
 	uint32_t auth_ms, protocol_ms, crash_ms, max_ms;
 };
 const char *config_parse_penalty(const char *value, struct config_penalty *p);

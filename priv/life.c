@@ -21,6 +21,7 @@
 #include "monitor.h"
 #include "../common/ctlmsg.h"
 #include "../common/msgcat.h"
+#include "penalty.h"
 #include "../common/util.h"
 #include "hwork.h"
 
@@ -141,9 +142,8 @@ void
 life_end_worker(struct monitor *mon, uint64_t generation, int crashed)
 {
 	struct session *s, *next;
+	struct penalty_source source;
 	struct config_penalty p;
-	struct buf b;
-	size_t i;
 
 	(void)config_parse_penalty(mon->conf.penalty, &p);
 	for (s = agents_next_session(&mon->agents, NULL); s != NULL;
@@ -156,17 +156,10 @@ life_end_worker(struct monitor *mon, uint64_t generation, int crashed)
 		 * handshake may have caused the crash.  An agent that was
 		 * at work for long is more likely its victim.
 		 */
-		for (i = 0; crashed && p.enabled &&
-		    s->state != SESSION_CURRENT && i < mon->nchildren; i++) {
-			if (mon->children[i].kind != CHILD_NET)
-				continue;
-			buf_init(&b, MSG_BODY_MAX);
-			buf_put_str(&b, s->peer);
-			buf_put_u8(&b, PEN_CRASH);
-			buf_put_u32(&b, p.crash_ms);
-			mon_send(&mon->children[i], MSG_PENALTY_SET, 0, &b,
-			    -1);
-		}
+		if (crashed && p.enabled && s->state != SESSION_CURRENT &&
+		    penalty_parse_source(s->peer, &source) == CL_OK)
+			penalty_add(mon, NULL, &source, PEN_CRASH, p.crash_ms,
+			    p.crash_ms);
 		life_end_session(mon, s, AGENT_UNREACHABLE,
 		    "the hub's network process ended");
 	}

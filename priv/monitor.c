@@ -74,6 +74,8 @@ static mon_handler_fn *const mon_handlers[0x400] = {
 	[MSG_PROJECT] = answer_project,
 	[MSG_PENALTY] = answer_penalty,
 	[MSG_KEY_READY] = answer_key_ready,
+	[MSG_FENCE_READY] = answer_fence_ready,
+	[MSG_FENCE_ADD_ANS] = answer_fence_add,
 	[MSG_CTL_READY] = answer_ctl_ready,
 	[MSG_CTL_CLIENT] = answer_ctl_client,
 	[MSG_CTL_GONE] = answer_ctl_gone,
@@ -114,6 +116,7 @@ static mon_handler_fn *const mon_handlers[0x400] = {
 /* What each kind of child may send. */
 static const enum msg_dir mon_dirs[] = {
 	[CHILD_KEY] = MSG_K2M, [CHILD_CTL] = MSG_C2M, [CHILD_NET] = MSG_N2M,
+	[CHILD_FENCE] = MSG_W2M,
 };
 
 mon_handler_fn *
@@ -378,6 +381,9 @@ mon_on_down(struct child *c, int by_signal)
 		break;
 	case CHILD_CTL:
 		clients_clear(mon);
+		break;
+	case CHILD_FENCE:
+		enforce_on_down(mon);
 		break;
 	case CHILD_KEY:
 		/* The channels went with it; the next one gets new ones. */

@@ -22,8 +22,10 @@
 #include "clients.h"
 #include "config.h"
 #include "devask.h"
+#include "enforce.h"
 #include "handles.h"
 #include "lease.h"
+#include "penalty.h"
 #include "../common/pin.h"
 #include "refresh.h"
 #include "revoke.h"
@@ -53,7 +55,7 @@ struct monitor {
 	char pin[PIN_TEXT_LEN + 1];	/* "" without TLS */
 	int has_tls;
 	/* children */
-	struct child *children;	/* key, ctl, net 1..n */
+	struct child *children;	/* key, ctl, net 1..n, fence */
 	size_t nchildren;
 	uint64_t last_generation;
 	struct listener *listeners;
@@ -66,6 +68,8 @@ struct monitor {
 	struct auditlog auditlog;
 	struct leases leases;
 	struct revokes revokes;
+	struct enforce enforce;
+	struct penalties penalties;
 	struct refreshes refreshes;
 	struct ctl_client_list clients;
 	struct ctl_job_list jobs;

@@ -46,6 +46,7 @@ int
 reload_conf(struct monitor *mon, char *err, size_t errlen)
 {
 	struct hub_conf next;
+	struct config_penalty p;
 	const char *fixed;
 	size_t i;
 	int r;
@@ -62,6 +63,10 @@ reload_conf(struct monitor *mon, char *err, size_t errlen)
 	if (fixed != NULL)
 		log_warn("reload", "keyword=%s reason=\"takes effect at the "
 		    "next start\"", fixed);
+	(void)config_parse_penalty(mon->conf.penalty, &p);
+	if (p.enforce && mon->enforce.child == NULL)
+		log_warn("reload", "keyword=PerSourcePenalty reason=\"enforce "
+		    "nft takes effect at the next start\"");
 	reload_log(mon);
 	for (i = 0; i < mon->nchildren; i++)
 		setup_reconfigure(&mon->children[i]);

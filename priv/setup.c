@@ -261,6 +261,15 @@ setup_put_list(struct buf *b, const struct conf_list *l)
 		buf_put_str(b, l->v[i]);
 }
 
+/* One worker's part of a bound of the whole hub; never nothing. */
+static uint32_t
+setup_get_share(const struct hub_conf *conf, uint32_t max)
+{
+	unsigned int n = config_find_workers(conf);
+
+	return max / n + (max % n != 0);
+}
+
 static void
 setup_send_net_config(struct child *c)
 {
@@ -274,8 +283,9 @@ setup_send_net_config(struct child *c)
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u16(&b, (uint16_t)c->index);
 	buf_put_u32(&b, conf->max_agents);
-	buf_put_u32(&b, conf->max_pending);
-	buf_put_u32(&b, conf->max_per_source);
+	/* The kernel deals connections out evenly (SO_REUSEPORT). */
+	buf_put_u32(&b, setup_get_share(conf, conf->max_pending));
+	buf_put_u32(&b, setup_get_share(conf, conf->max_per_source));
 	buf_put_u16(&b, HEARTBEAT_S);
 	buf_put_u8(&b, (uint8_t)p.enabled);
 	buf_put_u32(&b, p.auth_ms);
@@ -410,6 +420,9 @@ setup_configure(struct child *c)
 		break;
 	case CHILD_NET:
 		setup_configure_net(c);
+		break;
+	case CHILD_FENCE:
+		enforce_configure(c);
 		break;
 	case CHILD_CTL:
 		setup_send_ctl_config(c);

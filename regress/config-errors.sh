@@ -51,6 +51,7 @@ MaxPending x|MaxPending
 MaxPerSource 1.5|1.5
 PerSourcePenalty auth:never|never
 PerSourcePenalty sometimes|sometimes
+PerSourcePenalty enforce ipfw|enforce
 HandleRetention forever|forever
 HandleRetention 0 per agent|HandleRetention
 LogLimit 1K|LogLimit

@@ -46,6 +46,7 @@ for unit in etc/*.service; do
 done
 wanted 644 usr/lib/sysusers.d/cloop.conf usr/lib/tmpfiles.d/cloop.conf \
     etc/cloop/cloopd.conf etc/cloop/cloop-agentd.conf \
+    usr/share/cloop/enforce-nft.conf \
     usr/share/bash-completion/completions/cloopctl \
     usr/share/zsh/vendor-completions/_cloopctl \
     usr/share/fish/vendor_completions.d/cloopctl.fish
@@ -92,6 +93,11 @@ for pair in cloopd:HUB cloop-agentd:DEVICE; do
 	    { fail "${pair%:*}.service: other capabilities than self_caps.c"
 	    note "$(diff "$TMP/want" "$TMP/have")"; }
 done
+
+[ "$(sed -n 's/^CapabilityBoundingSet=//p' etc/enforce-nft.conf)" = \
+    "$(capabilities FENCE)" ] &&
+    pass "enforce-nft.conf: the capability of self_caps.c" ||
+    fail "enforce-nft.conf: another capability than self_caps.c"
 
 command -v systemd-analyze >/dev/null || skip "systemd-analyze is not here"
 # Higher exposure than that needs a reason in the commit that allows it.

@@ -12,6 +12,7 @@ cat >"$TMP/libs" <<'END'
 cloopd		libevent_core libsqlite3 libcrypto libseccomp libcap-ng
 cloopd-net	libevent_core libssl libcrypto libjson-c libseccomp libcap-ng
 cloopd-key	libevent_core libcrypto libseccomp libcap-ng
+cloopd-fence	libevent_core libseccomp libcap-ng
 cloopd-ctl	libevent_core libseccomp libcap-ng
 cloop-agentd	libevent_core libcrypto libseccomp libcap-ng
 agentd-fetch	libevent_core libssl libcrypto libjson-c libseccomp libcap-ng

@@ -90,7 +90,7 @@ self_step_prepare(struct self_run *run)
 	/* The bounding set counts at exec only: the next steps keep what they
 	 * need of the permitted set. */
 	r = self_caps_cut_bounding(self_caps_find_child(run->opts->profile),
-	    1);
+	    !run->row->starts);
 	/* Not root: there is nothing in the set that could be used. */
 	return r == CL_UNSUPPORTED ? CL_OK : r;
 }
@@ -201,7 +201,8 @@ self_step_limits(struct self_run *run)
 
 	if (nofile == 0)
 		nofile = run->row->nofile;
-	if ((r = self_limit(RLIMIT_NPROC, 0)) != CL_OK ||
+	if ((!run->row->starts &&
+	    (r = self_limit(RLIMIT_NPROC, 0)) != CL_OK) ||
 	    (r = self_limit(RLIMIT_CORE, 0)) != CL_OK ||
 	    (r = self_limit(RLIMIT_MEMLOCK, 0)) != CL_OK ||
 	    (r = self_limit(RLIMIT_FSIZE,

@@ -26,8 +26,9 @@ enum self_profile {
 	SELF_RESOLVER,	/* agentd-fetch, resolver role: may read /etc and ask
 			 * name servers; no chroot */
 	SELF_SHIM,	/* cloop-shim once the workload runs: pump and kill */
-	SELF_SHIM_SCAN	/* the same without a pid namespace: also reads /proc
+	SELF_SHIM_SCAN,	/* the same without a pid namespace: also reads /proc
 			 * to find what has to be killed */
+	SELF_FENCE	/* cloopd-fence: root with CAP_NET_ADMIN, runs nft */
 };
 
 /* Parts of the confinement, as bits of self_report. */
@@ -42,7 +43,8 @@ struct self_opts {
 	enum self_profile profile;
 	/*
 	 * User to become when root (paths.h USER_*); borrowed.  NULL: stay
-	 * (SELF_SHIM keeps root and CAP_KILL only).
+	 * (SELF_SHIM keeps root and CAP_KILL only, SELF_FENCE root and
+	 * CAP_NET_ADMIN).
 	 */
 	const char *user;
 	/*
@@ -56,7 +58,8 @@ struct self_opts {
 	uint64_t nofile;
 	/*
 	 * Directories whose entries stay usable, with LL_* of landlock.h, for
-	 * SELF_SHIM*; borrowed; ends with a NULL path.  NULL: none.
+	 * SELF_SHIM* and SELF_FENCE; borrowed; ends with a NULL path.  NULL:
+	 * none.
 	 */
 	const struct self_path {
 		const char *path;

@@ -22,6 +22,7 @@
 #define W_HUB 0x01
 #define W_DEVICE 0x02
 #define W_SHIM 0x04
+#define W_FENCE 0x08
 
 static const struct self_cap {
 	unsigned int who;
@@ -47,6 +48,7 @@ static const struct self_cap {
 	{ W_DEVICE, CAP_SYS_ADMIN, "namespaces and mounts of a sandbox" },
 	{ W_DEVICE, CAP_SETFCAP, "a workload's user namespace maps uid 0" },
 	{ W_SHIM, CAP_KILL, "signals to the workload's user" },
+	{ W_FENCE, CAP_NET_ADMIN, "nft: sources that may not connect" },
 };
 
 #define SELF_NCAPS (sizeof(self_caps) / sizeof(self_caps[0]))
@@ -74,7 +76,7 @@ self_caps_find_child(enum self_profile p)
 {
 	if (p == SELF_SHIM || p == SELF_SHIM_SCAN)
 		return self_caps_mask(W_SHIM);
-	return 0;
+	return p == SELF_FENCE ? self_caps_mask(W_FENCE) : 0;
 }
 
 /* Straight from the kernel: libcap-ng would read /proc, which is not there

@@ -22,6 +22,7 @@ struct self_profile_row {
 	int no_chroot;
 	int no_user;		/* keeps its user */
 	int outlives;		/* no parent-death signal */
+	int starts;		/* runs programs with what it keeps */
 };
 
 const struct self_profile_row *self_profile_find(enum self_profile p);

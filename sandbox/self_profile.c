@@ -4,8 +4,8 @@
  *
  * What each of our processes may still ask of the kernel once it is
  * confined: one table, a row per system call, a column of processes, a
- * reason.  What has no row kills the process (the resolver, which runs
- * other people's NSS modules, gets EPERM instead).  Arguments are compared
+ * reason.  What has no row kills the process (the resolver and the fence, which
+ * run other people's code, get EPERM instead).  Arguments are compared
  * masked to 32 bits where the kernel takes an int: the upper half of the
  * register is not part of the value.
  */
@@ -40,8 +40,11 @@
 #define P_RES P(SELF_RESOLVER)
 #define P_SHIM (P(SELF_SHIM) | P(SELF_SHIM_SCAN))
 #define P_SCAN P(SELF_SHIM_SCAN)
+#define P_FENCE P(SELF_FENCE)
+#define P_SOFT (P_RES | P_FENCE)	/* EPERM, not death: others' code */
 #define P_SOCK (P_NET | P_CTL | P_FETCH | P_RES)
-#define P_ALL (P_NET | P_KEY | P_CTL | P_FETCH | P_RES | P_SHIM)
+#define P_ALL (P_NET | P_KEY | P_CTL | P_FETCH | P_RES | P_SHIM | \
+	P_FENCE)
 
 #define INT32 0xffffffffULL
 
@@ -186,6 +189,36 @@ static const struct self_rule self_rules[] = {
 	{ P_SCAN, SCMP_SYS(openat), IF(2, O_ACCMODE | O_CREAT | O_TRUNC,
 	    O_RDONLY), "/proc, to find what to kill" },
 	{ P_SCAN, SCMP_SYS(getdents64), ANY, "/proc" },
+	/* the fence: start nft and see its end */
+	{ P_FENCE, SCMP_SYS(clone), ANY, "fork" },
+	{ P_FENCE, SCMP_SYS(execve), ANY, "nft; Landlock says where" },
+	{ P_FENCE, SCMP_SYS(wait4), ANY, "its status" },
+	{ P_FENCE, SCMP_SYS(pidfd_open), ANY, "its deadline" },
+	{ P_FENCE, SCMP_SYS(kill), ANY, "its deadline" },
+	{ P_FENCE, SCMP_SYS(pipe2), ANY, "its stdin and stderr" },
+	{ P_FENCE, SCMP_SYS(dup2), ANY, "its descriptors" },
+	{ P_FENCE, SCMP_SYS(close_range), ANY, "its descriptors" },
+	/* and what nft itself does, which inherits all of this */
+	{ P_FENCE, SCMP_SYS(openat), IF(2, O_CREAT | O_TRUNC, 0),
+	    "libraries, /dev/null; Landlock says which" },
+	{ P_FENCE, SCMP_SYS(newfstatat), ANY, "dynamic linker" },
+	{ P_FENCE, SCMP_SYS(access), ANY, "dynamic linker" },
+	{ P_FENCE, SCMP_SYS(mmap), ANY, "dynamic linker" },
+	{ P_FENCE, SCMP_SYS(mprotect), ANY, "dynamic linker" },
+	{ P_FENCE, SCMP_SYS(arch_prctl), ANY, "libc start" },
+	{ P_FENCE, SCMP_SYS(set_tid_address), ANY, "libc start" },
+	{ P_FENCE, SCMP_SYS(set_robust_list), ANY, "libc start" },
+	{ P_FENCE, SCMP_SYS(rseq), ANY, "libc start" },
+	{ P_FENCE, SCMP_SYS(prlimit64), ANY, "libc start" },
+	{ P_FENCE, SCMP_SYS(socket), IF(0, INT32, AF_NETLINK), "netfilter" },
+	{ P_FENCE, SCMP_SYS(bind), ANY, "netlink" },
+	{ P_FENCE, SCMP_SYS(sendto), ANY, "netlink" },
+	{ P_FENCE, SCMP_SYS(recvfrom), ANY, "netlink" },
+	{ P_FENCE, SCMP_SYS(getsockname), ANY, "netlink" },
+	{ P_FENCE, SCMP_SYS(setsockopt), ANY, "netlink buffers" },
+	{ P_FENCE, SCMP_SYS(getsockopt), ANY, "netlink buffers" },
+	{ P_FENCE, SCMP_SYS(pselect6), ANY, "netlink" },
+	{ P_FENCE, SCMP_SYS(select), ANY, "netlink" },
 };
 
 /* Asked by libc, harmless to refuse: not worth dying for. */
@@ -258,17 +291,19 @@ static const struct self_denied {
 #define MIB (1024 * KIB)
 
 static const struct self_profile_row self_profiles[] = {
-	[SELF_NET] = { "net", RLIM_INFINITY, 0, LL_NO_TCP, 0, 0, 0 },
+	[SELF_NET] = { "net", RLIM_INFINITY, 0, LL_NO_TCP, 0, 0, 0, 0 },
 	[SELF_KEY] = { "key", 64 * KIB, 64, LL_NO_TCP | LL_NO_ABSTRACT,
-	    0, 0, 0 },
+	    0, 0, 0, 0 },
 	[SELF_CTL] = { "ctl", 8 * MIB, 256, LL_NO_TCP | LL_NO_ABSTRACT,
-	    0, 0, 0 },
-	[SELF_FETCH] = { "fetch", 129 * MIB, 0, LL_NO_ABSTRACT, 0, 0, 0 },
-	[SELF_RESOLVER] = { "resolver", 64 * KIB, 64, 0, 1, 0, 0 },
+	    0, 0, 0, 0 },
+	[SELF_FETCH] = { "fetch", 129 * MIB, 0, LL_NO_ABSTRACT, 0, 0, 0, 0 },
+	[SELF_RESOLVER] = { "resolver", 64 * KIB, 64, 0, 1, 0, 0, 0 },
 	[SELF_SHIM] = { "shim", RLIM_INFINITY, 64,
-	    LL_NO_TCP | LL_NO_ABSTRACT, 1, 1, 1 },
+	    LL_NO_TCP | LL_NO_ABSTRACT, 1, 1, 1, 0 },
 	[SELF_SHIM_SCAN] = { "shim", RLIM_INFINITY, 256,
-	    LL_NO_TCP | LL_NO_ABSTRACT, 1, 1, 1 },
+	    LL_NO_TCP | LL_NO_ABSTRACT, 1, 1, 1, 0 },
+	[SELF_FENCE] = { "fence", 64 * KIB, 64, LL_NO_TCP | LL_NO_ABSTRACT,
+	    1, 1, 1, 1 },
 };
 
 #define NELEM(a) (sizeof(a) / sizeof((a)[0]))
@@ -384,7 +419,7 @@ self_rules_add(scmp_filter_ctx ctx, unsigned int who)
 	}
 	if ((rc = self_rule_add_abort(ctx)) != 0)
 		return rc;
-	if ((who & P_RES) != 0)
+	if ((who & P_SOFT) != 0)
 		return 0;	/* EPERM is its default already */
 	for (i = 0; i < NELEM(self_soft); i++) {
 		rc = self_soft_add(ctx, who, &self_soft[i]);
@@ -401,7 +436,7 @@ self_profile_start(enum self_profile p)
 	uint32_t act;
 	int rc;
 
-	act = p == SELF_RESOLVER ? SCMP_ACT_ERRNO(EPERM) :
+	act = (1U << p & P_SOFT) != 0 ? SCMP_ACT_ERRNO(EPERM) :
 	    SCMP_ACT_KILL_PROCESS;
 	if ((ctx = seccomp_init(act)) == NULL)
 		return CL_NOMEM;

@@ -28,9 +28,11 @@
 
 #define MT_NET1 2
 #define MT_NET2 3
+#define MT_FENCE 4	/* mt_add_fence */
+#define MT_NSLOTS 5
 
 static struct monitor mt;
-static struct imsg_chan mt_peer[4];
+static struct imsg_chan mt_peer[MT_NSLOTS];
 
 /* The slot gets a process that waits, and a channel we hold the end of. */
 UNIT_STATIC void
@@ -117,7 +119,8 @@ mt_start(void)
 	mt.store = tmp_open(dir);
 	ASSERT_INT_EQ(secret_init(&mt.mac_key, "test key", 8, 64), CL_OK);
 	mt.nchildren = 4;
-	mt.children = calloc(4, sizeof(*mt.children));
+	mt.children = calloc(MT_NSLOTS, sizeof(*mt.children));
+	mt_peer[MT_FENCE].fd = -1;
 	for (i = 0; i < 4; i++) {
 		child_init(&mt.children[i], &mt, kinds[i],
 		    i == MT_NET2 ? 2 : 1);
@@ -127,13 +130,27 @@ mt_start(void)
 	mon_begin_turn(&mt);
 }
 
+/* PerSourcePenalty "enforce nft". */
+UNIT_STATIC void
+mt_add_fence(void)
+{
+	free(mt.conf.penalty);
+	mt.conf.penalty = strdup("auth:10s max:1m enforce nft");
+	mt.nchildren = MT_NSLOTS;
+	enforce_init(&mt, &mt.children[MT_FENCE]);
+	mt_fill(MT_FENCE);
+}
+
 UNIT_STATIC void
 mt_stop(void)
 {
 	size_t i;
 
+	/* It would be given the time to clean up. */
+	if (mt.children[MT_FENCE].pid != 0)
+		kill(mt.children[MT_FENCE].pid, SIGKILL);
 	boot_clear(&mt);
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < MT_NSLOTS; i++)
 		imsg_clear(&mt_peer[i]);
 }
 

@@ -63,7 +63,15 @@ test_words(void)
 	ASSERT_INT_EQ(p.max_ms, 60000);
 	ASSERT_INT_EQ(p.crash_ms, 90000);
 	ASSERT_TRUE(config_parse_penalty("auth:x", &p) != NULL);
-	ASSERT_TRUE(config_parse_penalty("enforce nft", &p) != NULL);
+	ASSERT_INT_EQ(p.enforce, 0);
+	ASSERT_TRUE(config_parse_penalty("enforce nft", &p) == NULL);
+	ASSERT_TRUE(p.enabled && p.enforce && p.auth_ms == 10000);
+	ASSERT_TRUE(config_parse_penalty("auth:5s enforce  nft max:1m", &p) ==
+	    NULL);
+	ASSERT_TRUE(p.enforce && p.max_ms == 60000);
+	ASSERT_TRUE(config_parse_penalty("enforce", &p) != NULL);
+	ASSERT_TRUE(config_parse_penalty("enforce nftables", &p) != NULL);
+	ASSERT_TRUE(config_parse_penalty("no enforce nft", &p) != NULL);
 	ASSERT_TRUE(config_parse_penalty("auth:25h", &p) != NULL);
 
 	TEST_START("HandleRetention");

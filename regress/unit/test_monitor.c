@@ -14,13 +14,14 @@ static int
 is_ours(const struct msg_row *row)
 {
 	return row->dir == MSG_N2M || row->dir == MSG_K2M ||
-	    row->dir == MSG_C2M;
+	    row->dir == MSG_C2M || row->dir == MSG_W2M;
 }
 
 static size_t
 slot_of(const struct msg_row *row)
 {
-	return row->dir == MSG_K2M ? 0 : row->dir == MSG_C2M ? 1 : MT_NET1;
+	return row->dir == MSG_K2M ? 0 : row->dir == MSG_C2M ? 1 :
+	    row->dir == MSG_W2M ? MT_FENCE : MT_NET1;
 }
 
 static void
@@ -69,6 +70,7 @@ test_walk(void)
 	size_t i, n, slot;
 
 	mt_start();
+	mt_add_fence();
 	TEST_START("wrong direction, size, descriptor or state: the child "
 	    "dies, the monitor lives (style 3.13)");
 	rows = msgcat_get_rows(&n);
@@ -123,6 +125,7 @@ test_fuzz(void)
 	unsigned int seed = 1;
 
 	mt_start();
+	mt_add_fence();
 	mt_operator(1, ROLE_OPERATOR);
 	TEST_START("random bodies end children, never the monitor (04 of "
 	    "style 4)");

@@ -168,7 +168,7 @@ test_forbidden(void)
 
 	TEST_START("what a profile does not allow kills the process");
 	for (i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++) {
-		for (p = SELF_NET; p <= SELF_SHIM_SCAN; p++) {
+		for (p = SELF_NET; p <= SELF_FENCE; p++) {
 			if ((forbidden[i].dies & P(p)) == 0)
 				continue;
 			if (is_asan() && forbidden[i].asan_refuses)

@@ -1,0 +1,7 @@
+tid="storms of connections, guesses and output, beside 200 honest agents"
+# 05 §4, 08 §2.1.
+trees=one
+. "$SRC/regress/abuse/abuse.inc"
+
+abuse_hub 210 "LogLimit 8M"
+abuse_run flood

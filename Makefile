@@ -71,7 +71,8 @@ STORE = store/store.o store/store_row.o store/store_stmt.o \
 	store/store_schema.o store/store_agent.o store/store_exec.o \
 	store/store_handle.o store/store_audit.o store/store_secret.o \
 	store/store_lease.o store/store_revoke.o store/seal.o \
-	store/token.o store/token_op.o store/keyfile.o common/canon.o
+	store/store_ban.o store/token.o store/token_op.o \
+	store/token_ban.o store/keyfile.o common/canon.o
 
 OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
 	priv/monitor.o priv/child.o priv/setup.o priv/agents.o \
@@ -88,6 +89,7 @@ OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
 	priv/revoke.o priv/revoke_group.o priv/refresh.o priv/auditlog.o \
 	priv/hwork.o \
 	priv/hwork_meta.o priv/hwork_branch.o priv/answer_work.o \
+	priv/answer_ctl_ban.o priv/dupid.o \
 	common/workmsg.o common/flatjson.o \
 	common/ctllease.o common/leasemsg.o \
 	$(STORE) common/ctlmsg.o $(SPEC) common/logindex.o common/pin.o \
@@ -176,7 +178,7 @@ OBJS_cloop-keygen = store/cloop_keygen.o store/keygen_make.o \
 LIBS_cloop-keygen = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
 
 OBJS_cloop-enroll = store/cloop_enroll.o store/enroll_mint.o \
-	store/enroll_list.o store/enroll_join.o store/enroll_out.o \
+	store/enroll_list.o store/enroll_ban.o store/enroll_join.o store/enroll_out.o \
 	store/enroll_hub.o store/enroll_local.o \
 	common/ctlclient.o common/ctlmsg.o common/field.o \
 	common/field_json.o common/jsonw.o common/bundle.o \

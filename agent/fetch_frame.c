@@ -6,10 +6,12 @@
  * anything: what it asks is decoded here, without privilege, and handed to
  * the monitor as typed values; the monitor decides again.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../common/err.h"
+#include "../common/limits.h"
 #include "../common/log.h"
 #include "../common/spec.h"
 #include "../common/util.h"
@@ -374,13 +376,23 @@ static void
 ff_on_bye(struct fs *fs, const struct frame_env *env, void *payload)
 {
 	struct frame_bye *bye = payload;
+	char reason[MAX_CLOSE_REASON_LEN + 1];
+	size_t i;
 
 	(void)env;
 	log_info("hub-bye", "reconnect=%s reason=%s",
 	    bye->reconnect ? "yes" : "no", log_q(bye->reason));
 	if (!bye->reconnect)
 		fs->fatal = FATAL_BYE;
-	fs_fail(fs, "the hub said bye");
+	/* Revoked, banned, deleted: whoever reads the last line wants to know.
+	 * It stands between quotes. */
+	(void)snprintf(reason, sizeof(reason), "%s",
+	    bye->reason != NULL ? bye->reason : "");
+	for (i = 0; reason[i] != '\0'; i++)
+		if (reason[i] < 0x20 || reason[i] > 0x7e || reason[i] == '"')
+			reason[i] = '?';
+	fs_fail(fs, "the hub said bye%s%s", reason[0] != '\0' ? ": " : "",
+	    reason);
 }
 
 static void

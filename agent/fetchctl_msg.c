@@ -16,6 +16,7 @@
 
 #include "../common/buf.h"
 #include "../common/caps.h"
+#include "../common/crash.h"
 #include "../common/devlease.h"
 #include "../common/err.h"
 #include "../common/limits.h"
@@ -124,6 +125,7 @@ fetchctl_on_enrolled(struct fetchctl *f, struct imsg *m)
 		explicit_bzero(credential, sizeof(credential));
 		return CL_FORMAT;
 	}
+	CRASH_POINT("enroll.save");
 	r = startup_save_enrolled(f->a, agent_id, credential);
 	explicit_bzero(credential, sizeof(credential));
 	if (r == 0) {

@@ -24,6 +24,7 @@ static const struct field ctl_status_table_rows[] = {
 	F_UINT(struct ctl_status, online, "online", 0, UINT64_MAX),
 	F_UINT(struct ctl_status, offline, "offline", 0, UINT64_MAX),
 	F_UINT(struct ctl_status, unreachable, "unreachable", 0, UINT64_MAX),
+	F_UINT(struct ctl_status, duplicates, "duplicates", 0, UINT64_MAX),
 	F_UINT(struct ctl_status, running, "running", 0, UINT64_MAX),
 	F_UINT(struct ctl_status, draining, "draining", 0, UINT64_MAX),
 	F_UINT(struct ctl_status, finished, "finished", 0, UINT64_MAX),
@@ -59,6 +60,8 @@ static const struct field ctl_agent_table_rows[] = {
 	F_TIME(struct ctl_agent, last_seen, "last_seen", 0),
 	F_TIME(struct ctl_agent, created_at, "created_at", 0),
 	F_TIME(struct ctl_agent, revoked_at, "revoked_at", 0),
+	F_TIME(struct ctl_agent, confirmed_at, "confirmed_at", 0),
+	F_BOOL(struct ctl_agent, banned, "banned", 0),
 	F_STR(struct ctl_agent, enrollment_id, "enrollment_id", 0, MAX_SHORT),
 	F_STR(struct ctl_agent, workdir_root, "workdir_root", 0, MAX_PATH_LEN),
 	F_STR(struct ctl_agent, peer, "peer", 0, MAX_SHORT),
@@ -184,6 +187,17 @@ static const struct field ctl_revoked_table_rows[] = {
 	F_UINT(struct ctl_revoked, nfailed, "failed", 0, UINT64_MAX),
 };
 F_TABLE(ctl_revoked_table, struct ctl_revoked);
+
+static const struct field ctl_ban_table_rows[] = {
+	F_STR(struct ctl_ban, name, "name", 0, MAX_SHORT),
+	F_STR(struct ctl_ban, reason, "reason", 0, MAX_SHORT),
+	F_STR(struct ctl_ban, actor, "actor", 0, MAX_SHORT),
+	F_TIME(struct ctl_ban, at, "at", 0),
+	F_UINT(struct ctl_ban, nagents, "agents", 0, UINT64_MAX),
+	F_UINT(struct ctl_ban, ndropped, "dropped", 0, UINT64_MAX),
+	F_UINT(struct ctl_ban, nfailed, "failed", 0, UINT64_MAX),
+};
+F_TABLE(ctl_ban_table, struct ctl_ban);
 
 const char *
 ctl_format_agent_status(int64_t status)

@@ -25,6 +25,7 @@ struct ctl_status {
 	char *version;		/* of cloopd */
 	uint64_t uptime_s;
 	uint64_t online, offline, unreachable;
+	uint64_t duplicates;	/* identities that several hosts use */
 	uint64_t running, draining, finished;
 	uint64_t pinned, limit_agent, limit_total;	/* returned work */
 	char *server;		/* URL agents dial; "" without ExternalURL */
@@ -55,6 +56,9 @@ struct ctl_agent {
 	int64_t last_seen;
 	int64_t created_at;
 	int64_t revoked_at;	/* UTIL_TIME_ZERO: not revoked */
+	int64_t confirmed_at;	/* UTIL_TIME_ZERO: it may have lost its
+				 * credential before it could save it */
+	int banned;		/* its name is */
 	char *enrollment_id;
 	char *workdir_root;	/* from the enrollment */
 	char *peer;		/* address of the session; "" when none */
@@ -176,10 +180,21 @@ struct ctl_revoked {
 	uint64_t nfailed;	/* workloads that were failed by it */
 };
 
+/* ROW_BAN */
+struct ctl_ban {
+	char *name;
+	char *reason;
+	char *actor;
+	int64_t at;
+	uint64_t nagents;	/* revoked by CTL_BAN */
+	uint64_t ndropped;	/* sessions closed */
+	uint64_t nfailed;	/* workloads */
+};
+
 extern const struct field_table ctl_status_table, ctl_worker_table,
     ctl_agent_table, ctl_handle_table, ctl_event_table, ctl_file_table,
     ctl_audit_table, ctl_verify_table, ctl_mint_table, ctl_minted_table,
-    ctl_enrollment_table, ctl_revoked_table;
+    ctl_enrollment_table, ctl_revoked_table, ctl_ban_table;
 
 /* The words of 01 §14.4 and 03 §2: "online", "running"; "unknown". */
 const char *ctl_format_agent_status(int64_t status);

@@ -127,6 +127,7 @@ msgcat_role(uint32_t type)
 	case MSG_CTL_AUDIT:
 	case MSG_CTL_VERIFY:
 	case MSG_CTL_ENROLLMENTS:
+	case MSG_CTL_BANS:
 	case MSG_CTL_SECRETS:
 	case MSG_CTL_GRANTS:
 	case MSG_CTL_LEASES:

@@ -74,6 +74,7 @@ enum msg_dir {
  * SESSION_DOWN	u64 session, u8 status (AGENT_OFFLINE|AGENT_UNREACHABLE),
  *		str reason
  * SESSION_DROP	u64 session, u8 how (DROP_*), str reason
+ * SESSION_ECHO	u64 session	superseded and down; its peer still answered
  * SESSION_SEEN	u16 n + n*(u64 session, u32 ms since last frame); n <= 1000
  * CAPS		u64 session, u32 len               fd: memfd, struct caps
  * ORIGIN_REFUSED str origin, str host, str peer
@@ -175,6 +176,7 @@ enum msg_dir {
 	X(REVOKE_ANS, 0x0141, N2M, MS_LIVE, 10, B_MAX, 0, 0)                   \
 	X(REFRESH, 0x0142, M2N, MS_LIVE, 12, 12, 1, 0)                         \
 	X(REFRESH_ANS, 0x0143, N2M, MS_LIVE, 10, B_MAX, 0, 0)                  \
+	X(SESSION_ECHO, 0x0144, N2M, MS_LIVE, 8, 8, 0, 0)                      \
 	X(HANDLE_WORK, 0x0170, M2N, MS_LIVE, 27, 1024, 0, 0)                   \
 	X(RESULT_TAKE, 0x0172, N2M, MS_LIVE, 25, 25, 0, 0)                     \
 	X(RESULT_TAKE_ANS, 0x0173, M2N, MS_LIVE, 5, 5, 0, 0)                   \
@@ -186,7 +188,8 @@ enum msg_dir {
 	X(BRANCH_FILE, 0x017c, M2N, MS_LIVE, 24, 24, 1, 0)
 
 enum { AUTH_OK, AUTH_DENIED, AUTH_UNAVAILABLE, AUTH_FAILED };
-enum { HELLO_OK, HELLO_UNAUTHORIZED, HELLO_VERSION, HELLO_GONE };
+enum { HELLO_OK, HELLO_UNAUTHORIZED, HELLO_VERSION, HELLO_GONE,
+	HELLO_DUPLICATE };
 enum { VERDICT_CONTINUE = 1, VERDICT_TERMINATE };
 enum { WHY_NONE, WHY_UNKNOWN, WHY_ABANDONED };
 enum { AGENT_ONLINE, AGENT_OFFLINE, AGENT_UNREACHABLE };
@@ -271,6 +274,10 @@ enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED };
  * CTL_MINT	struct ctl_mint (ctlmsg.h)	-> ROW_MINT
  * CTL_ENROLLMENTS -			-> ROW_ENROLLMENT*
  * CTL_REVOKE	str id, str reason	-> ROW_REVOKED
+ * CTL_BAN	str name or id, str reason	-> ROW_BAN
+ * CTL_UNBAN	str name		-> ROW_BAN
+ * CTL_BANS	-			-> ROW_BAN*
+ * CTL_DELETE	str id, str reason	-> ROW_REVOKED
  * CTL_SECRET_PUT u32 len, str name, str kind, b personal  fd: memfd, value
  *		-> ROW_SECRET
  * CTL_SECRETS	str name ("": all)	-> ROW_SECRET*
@@ -333,6 +340,10 @@ enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED };
 	X(CTL_LEASE_REFRESH, 0x0342, C2M, MS_LIVE, 4, 260, 0, 0)               \
 	X(CTL_CORDON, 0x0344, C2M, MS_LIVE, 10, 1024, 0, 0)                    \
 	X(CTL_ABANDON, 0x0350, C2M, MS_LIVE, 9, 522, 0, 0)                     \
+	X(CTL_BAN, 0x0352, C2M, MS_LIVE, 9, 1040, 0, 0)                        \
+	X(CTL_UNBAN, 0x0354, C2M, MS_LIVE, 5, 520, 0, 0)                       \
+	X(CTL_BANS, 0x0356, C2M, MS_LIVE, 0, 0, 0, 0)                          \
+	X(CTL_DELETE, 0x0358, C2M, MS_LIVE, 9, 1040, 0, 0)                     \
 	X(CTL_RESULT, 0x0360, C2M, MS_LIVE, 5, 261, 0, 0)                      \
 	X(CTL_COLLECTED, 0x0362, C2M, MS_LIVE, 5, 261, 0, 0)                   \
 	X(CTL_BRANCH, 0x0364, C2M, MS_LIVE, 4, 4, 1, 0)                        \
@@ -355,6 +366,7 @@ enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED };
 	X(ROW_LEASE, 0x03a0, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
 	X(ROW_OUTCOME, 0x03a2, M2C, MS_LIVE, 1, B_MAX, 0, 0)                   \
 	X(ROW_REFRESHED, 0x03a4, M2C, MS_LIVE, 1, B_MAX, 0, 0)                 \
+	X(ROW_BAN, 0x03a6, M2C, MS_LIVE, 1, B_MAX, 0, 0)                       \
 	X(ROW_RESULT, 0x03c0, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
 	X(ROW_WORK_FILE, 0x03c2, M2C, MS_LIVE, 4, 260, 1, 0)
 

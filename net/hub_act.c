@@ -490,6 +490,11 @@ hs_on_hello(void *ctx, uint64_t conn, struct imsg *m)
 	else if (result == HELLO_VERSION)
 		(void)hs_refuse_hello(s, s->hello->id, "version_unsupported",
 		    "no common protocol version");
+	else if (result == HELLO_DUPLICATE)
+		/* Neither of the codes that make an agent stop for good: it
+		 * may be the one the identity was given to. */
+		(void)hs_refuse_hello(s, s->hello->id, "protocol",
+		    "another host is connected with this identity");
 	else
 		hs_set_end(s, AGENT_OFFLINE, WS_CODE_NORMAL,
 		    "the session is no longer wanted");

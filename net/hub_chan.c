@@ -201,6 +201,8 @@ hub_on_drop(struct hub *hub, struct imsg *m)
 			(void)hs_put_frame(s, FRAME_BYE, s->negotiated, NULL,
 			    NULL, &bye);
 	}
+	/* A newer session is there: is this one only half-open (BC-38)? */
+	s->superseded = how == DROP_SUPERSEDED && s->state == HST_LIVE;
 	hs_set_end(s, AGENT_OFFLINE, how == DROP_FOREIGN ? WS_CODE_POLICY :
 	    WS_CODE_NORMAL, reason);
 	hs_run(s, HE_CLOSE);

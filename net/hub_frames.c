@@ -124,6 +124,8 @@ hs_report_down(struct hs *s)
 	s->nlogs = 0;
 	if (s->session == 0 || s->down)
 		return;
+	if (s->seen)
+		hs_report_seen(s, s);
 	hs_set_end(s, AGENT_UNREACHABLE, 0, "the session broke");
 	s->down = 1;
 	buf_init(&b, 512);

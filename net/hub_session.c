@@ -425,15 +425,18 @@ hs_settle_all(struct hub *hub)
 }
 
 /* Frames of many sessions in one message (SESSION_SEEN). */
-static void
-hs_report_seen(struct hub *hub)
+void
+hs_report_seen(struct hs *from, struct hs *last)
 {
-	struct hs *s = TAILQ_FIRST(&hub->sessions.live), *from, *to;
+	struct hs *s = from, *to, *end = last != NULL ?
+	    TAILQ_NEXT(last, link) : NULL;
+	struct hub *hub;
 	unsigned int n;
 	struct buf b;
 
-	while (s != NULL) {
-		for (n = 0, from = s, to = s; to != NULL && n < 1000;
+	while (s != end) {
+		hub = s->hub;
+		for (n = 0, from = s, to = s; to != end && n < 1000;
 		    to = TAILQ_NEXT(to, link))
 			n += to->seen;
 		s = to;
@@ -471,7 +474,7 @@ hs_watch(struct hub *hub)
 			hs_run(s, HE_FAIL);
 		}
 	}
-	hs_report_seen(hub);
+	hs_report_seen(TAILQ_FIRST(&hub->sessions.live), NULL);
 }
 
 void

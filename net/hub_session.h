@@ -135,6 +135,7 @@ struct hs {
 	unsigned int shut : 1;		/* our direction is ended */
 	unsigned int peer_closed : 1;	/* its close frame came */
 	unsigned int more : 1;		/* input is left for the next turn */
+	unsigned int superseded : 1;	/* does its peer answer our close? */
 	uint8_t pong_len;
 	uint8_t end_status;		/* AGENT_* once the end is decided */
 	uint16_t status;		/* of the HTTP answer */
@@ -207,6 +208,8 @@ int hs_settle_all(struct hub *hub);
 void hs_on_time(struct hub *hub);
 /* NET_STOP: bye to all. */
 void hs_stop_all(struct hub *hub);
+/* SESSION_SEEN for the sessions from one of a list to another (NULL: all). */
+void hs_report_seen(struct hs *from, struct hs *last);
 /* Text for a log line: "192.0.2.1:4711"; a rotating static buffer. */
 const char *hs_peer_text(const struct hs *s);
 

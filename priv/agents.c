@@ -51,6 +51,8 @@ agent_free(struct agent *a)
 	free(a->reason);
 	free(a->agent_version);
 	free(a->caps);
+	free(a->superseded_peer);
+	free(a->dup_peers);
 	free(a);
 }
 
@@ -87,6 +89,7 @@ agent_copy_row(struct store_agent *dst, const struct store_agent *src)
 	dst->created_at = src->created_at;
 	dst->last_seen = src->last_seen;
 	dst->revoked_at = src->revoked_at;
+	dst->confirmed_at = src->confirmed_at;
 	if (dst->agent_id == NULL || dst->name == NULL ||
 	    dst->secret_hash == NULL || dst->workdir_root == NULL ||
 	    dst->enrollment_id == NULL)

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dupid.h"
 #include "../store/store.h"
 
 struct caps;
@@ -65,6 +66,11 @@ struct agent {
 	TAILQ_HEAD(, handle) handles;	/* in memory, oldest first */
 	size_t nclosed;
 	uint64_t pinned;	/* bytes of returned work held */
+	int deleted;		/* its rows are gone; nobody is shown it */
+	struct dupid dup;
+	uint64_t superseded;	/* number of the session replaced last */
+	char *superseded_peer;	/* and where it was */
+	char *dup_peers;	/* who was seen to share the identity */
 };
 RB_HEAD(agent_tree, agent);
 

@@ -7,6 +7,7 @@
  * binding of session to agent is kept here, and every later message is
  * judged by it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -221,6 +222,8 @@ answer_save_executor(struct monitor *mon, struct agent *a)
 	struct store_executor x;
 	struct caps caps;
 
+	if (a->deleted)
+		return;
 	memset(&x, 0, sizeof(x));
 	if (agents_get_caps(a, &caps) != CL_OK)
 		caps_init(&caps);
@@ -239,6 +242,28 @@ answer_save_executor(struct monitor *mon, struct agent *a)
 	if (store_save_executor(mon->store, &x) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));
 	caps_clear(&caps);
+}
+
+/* It has its credential where it finds it again. */
+static void
+answer_confirm(struct monitor *mon, const struct session *s)
+{
+	struct agent *a = s->agent;
+	int64_t now = util_wall_ns();
+	int r;
+
+	if (a->row.confirmed_at != UTIL_TIME_ZERO || a->deleted)
+		return;
+	a->row.confirmed_at = now;
+	r = store_confirm_agent(mon->store, a->row.agent_id, now);
+	if (r == CL_OK)
+		r = store_add_event(mon->store, now, "hub", "executor.enroll",
+		    "allow", "executor", a->row.agent_id, "action",
+		    "confirm", "executor_id", a->row.agent_id, "name",
+		    a->row.name, "enrollment_id", a->row.enrollment_id,
+		    "peer", s->peer, (char *)NULL);
+	if (r != CL_OK && r != CL_NOTFOUND)
+		mon_set_error(mon, store_error(mon->store));
 }
 
 int
@@ -265,6 +290,8 @@ answer_session_up(struct monitor *mon, struct child *c, struct imsg *m)
 		return CL_OK;
 	}
 	answer_save_executor(mon, s->agent);
+	if (!s->enrolled)
+		answer_confirm(mon, s);
 	life_set_status(mon, s->agent, AGENT_ONLINE, "connected");
 	revoke_replay(mon, s);
 	return CL_OK;
@@ -307,6 +334,7 @@ answer_session_seen(struct monitor *mon, struct child *c, struct imsg *m)
 		ago = buf_get_u32(&m->body);
 		if ((s = answer_find_session(mon, c, number)) == NULL)
 			continue;
+		answer_confirm(mon, s);
 		at = wall - (int64_t)ago * 1000000;
 		if (at <= s->agent->row.last_seen)
 			continue;
@@ -320,6 +348,48 @@ answer_session_seen(struct monitor *mon, struct child *c, struct imsg *m)
 			mon_set_error(mon, store_error(mon->store));
 	}
 	return buf_end(&m->body);
+}
+
+/*
+ * The peer of a session that was replaced still answered: two hosts have
+ * this identity.  Once may be a frozen link that thawed (dupid.h).
+ */
+int
+answer_session_echo(struct monitor *mon, struct child *c, struct imsg *m)
+{
+	const struct session *s;
+	enum dupid_news news;
+	char peers[300];
+	uint64_t number;
+	struct agent *a;
+
+	(void)c;
+	number = buf_get_u64(&m->body);
+	if (buf_end(&m->body) != CL_OK || number == 0 ||
+	    number > mon->agents.last_session)
+		return CL_FORMAT;
+	for (a = agents_next(&mon->agents, NULL); a != NULL &&
+	    a->superseded != number; a = agents_next(&mon->agents, a))
+		;
+	if (a == NULL)
+		return CL_OK;	/* replaced again since */
+	a->superseded = 0;	/* one answer of each */
+	if ((news = dupid_add(&a->dup, util_now_ms())) == DUPID_NOTHING)
+		return CL_OK;
+	s = agents_find_current(&mon->agents, a);
+	(void)snprintf(peers, sizeof(peers), "%s and %s", a->superseded_peer,
+	    s != NULL ? s->peer : "another");
+	handle_set_text(&a->dup_peers, peers);
+	log_warn("duplicate-identity", "agent=%s name=%s peers=%s action="
+	    "\"the one connected stays, others are refused for %d s\"",
+	    log_q(a->row.agent_id), log_q(a->row.name), log_q(peers),
+	    DUPID_QUIET_MS / 1000);
+	if (news == DUPID_ALARM && store_add_event(mon->store,
+	    util_wall_ns(), "hub", "executor.duplicate_identity", "deny",
+	    "executor", a->row.agent_id, "executor_id", a->row.agent_id,
+	    "name", a->row.name, "peers", peers, (char *)NULL) != CL_OK)
+		mon_set_error(mon, store_error(mon->store));
+	return CL_OK;
 }
 
 int

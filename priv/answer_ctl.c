@@ -146,12 +146,14 @@ answer_ctl_reload(struct monitor *mon, struct child *c, struct imsg *m)
 static void
 answer_count(struct monitor *mon, struct ctl_status *row)
 {
+	int64_t now = util_now_ms();
 	struct agent *a;
 
 	for (a = agents_next(&mon->agents, NULL); a != NULL;
 	    a = agents_next(&mon->agents, a)) {
 		if (a->row.revoked_at != UTIL_TIME_ZERO)
 			continue;
+		row->duplicates += dupid_is_suspect(&a->dup, now) != 0;
 		if (a->status == AGENT_ONLINE)
 			row->online++;
 		else if (a->status == AGENT_UNREACHABLE)

@@ -106,7 +106,8 @@ answer_ctl_mint(struct monitor *mon, struct child *c, struct imsg *m)
 	else if (r == CL_DB)
 		answer_refuse_store(mon, m->id);
 	else
-		ctlout_refuse(mon, m->id, "usage", "%s", why != NULL ? why :
+		ctlout_refuse(mon, m->id, r == CL_DENIED ? "revoked" :
+		    "usage", "%s", why != NULL ? why :
 		    cl_strerror(r));
 	secret_clear(&token);
 	store_enrollment_clear(&e);
@@ -200,24 +201,12 @@ static void
 answer_revoke_after(struct monitor *mon, uint64_t number, uint64_t id,
     int ok)
 {
-	static const struct revoke_why why = { REVOKE_SCRUB,
-		"the agent's credential was revoked", "hub", 0 };
 	struct agent *a = agents_find_number(&mon->agents, number);
-	struct session *s;
 
-	if (!ok || a == NULL) {
-		if (!ok)
-			answer_admin_after(mon, id, 0, 0);
-		return;
-	}
-	a->row.revoked_at = util_wall_ns();
-	/* The frames leave before the bye does. */
-	revoke_agent(mon, a, &why);
-	(void)life_fail_all(mon, a, "the agent's credential was revoked");
-	for (s = agents_next_session(&mon->agents, NULL); s != NULL;
-	    s = agents_next_session(&mon->agents, s))
-		if (s->agent == a)
-			life_drop_session(mon, s, DROP_REVOKED, "revoked");
+	if (!ok)
+		answer_admin_after(mon, id, 0, 0);
+	else if (a != NULL)
+		life_evict(mon, a, "revoked: enroll again with a new token");
 }
 
 static void

@@ -52,7 +52,7 @@ answer_agents_slice(struct monitor *mon, struct ctl_job *j)
 
 	for (i = 0; i < JOB_BATCH && j->next < j->nkeys; i++)
 		if ((a = agents_find(&mon->agents, j->keys[j->next++])) !=
-		    NULL)
+		    NULL && !a->deleted)
 			ctlout_send_agent(mon, j->id, a);
 	return j->next == j->nkeys;
 }
@@ -73,7 +73,8 @@ answer_ctl_agents(struct monitor *mon, struct child *c, struct imsg *m)
 		return answer_ctl_malformed(mon, m);
 	if (name[0] != '\0') {
 		/* One that is revoked may be looked at by its id. */
-		if ((a = agents_find(&mon->agents, name)) == NULL)
+		if ((a = agents_find(&mon->agents, name)) == NULL ||
+		    a->deleted)
 			a = dispatch_find_agent(mon, name, &r);
 		if (a == NULL) {
 			ctlout_send_err(mon, m->id, &r);
@@ -86,7 +87,8 @@ answer_ctl_agents(struct monitor *mon, struct child *c, struct imsg *m)
 	/* A revoked one stays, offline (05 §5.6): who it was matters. */
 	for (a = agents_next(&mon->agents, NULL); a != NULL;
 	    a = agents_next(&mon->agents, a))
-		if (job_keys_add(&k, a->row.agent_id) != CL_OK)
+		if (!a->deleted &&
+		    job_keys_add(&k, a->row.agent_id) != CL_OK)
 			return answer_refuse_nomem(mon, m->id, &k);
 	answer_start_keys(mon, m->id, answer_agents_slice, &k);
 	return CL_OK;

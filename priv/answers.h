@@ -18,7 +18,8 @@ mon_handler_fn answer_net_ready, answer_net_stopped, answer_key_ready,
 mon_handler_fn answer_fence_ready, answer_fence_add;
 /* answer_auth.c: identities and sessions */
 mon_handler_fn answer_auth, answer_hello, answer_session_up,
-    answer_session_down, answer_session_seen, answer_caps, answer_who;
+    answer_session_down, answer_session_seen,
+    answer_session_echo, answer_caps, answer_who;
 /* answer_handle.c: what becomes of handles */
 mon_handler_fn answer_start_ans, answer_device_ans, answer_handle_status,
     answer_handle_progress, answer_handle_lost;
@@ -30,6 +31,9 @@ mon_handler_fn answer_ctl_ready, answer_ctl_client, answer_ctl_gone,
     answer_ctl_inventory, answer_ctl_audit, answer_ctl_verify,
     answer_ctl_reload, answer_ctl_mint, answer_ctl_enrollments,
     answer_ctl_revoke, answer_ctl_quit;
+/* answer_ctl_ban.c */
+mon_handler_fn answer_ctl_ban, answer_ctl_unban, answer_ctl_bans,
+    answer_ctl_delete;
 /* answer_secret.c, answer_lease.c */
 mon_handler_fn answer_ctl_secret_put, answer_ctl_secrets,
     answer_ctl_secret_rm, answer_ctl_grant_add, answer_ctl_grants,

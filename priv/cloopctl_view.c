@@ -128,6 +128,7 @@ view_print_status_json(struct view_status *v)
 	ctl_put_uint(&w, "online", s->online);
 	ctl_put_uint(&w, "offline", s->offline);
 	ctl_put_uint(&w, "unreachable", s->unreachable);
+	ctl_put_uint(&w, "duplicate_identities", s->duplicates);
 	jsonw_close_object(&w);
 	jsonw_put_key(&w, "handles");
 	jsonw_open_object(&w);
@@ -185,6 +186,10 @@ ctl_cmd_status(struct ctl *c, int argc, char **argv)
 		    "unreachable\n", (unsigned long long)v.s.online,
 		    (unsigned long long)v.s.offline,
 		    (unsigned long long)v.s.unreachable);
+		if (v.s.duplicates > 0)
+			printf("         %llu of them: several hosts with "
+			    "one identity, see issues of cloopctl agents\n",
+			    (unsigned long long)v.s.duplicates);
 		printf("handles  %llu running, %llu draining, %llu "
 		    "finished\n\n", (unsigned long long)v.s.running,
 		    (unsigned long long)v.s.draining,
@@ -241,6 +246,9 @@ view_put_agent(struct jsonw *w, const struct ctl_agent *a,
 	ctl_put_time(w, "last_seen", a->last_seen);
 	ctl_put_time(w, "created_at", a->created_at);
 	ctl_put_time(w, "revoked_at", a->revoked_at);
+	ctl_put_time(w, "confirmed_at", a->confirmed_at);
+	jsonw_put_key(w, "banned");
+	jsonw_put_bool(w, a->banned);
 	ctl_put_str(w, "enrollment_id", a->enrollment_id);
 	ctl_put_str(w, "peer", a->peer);
 	ctl_put_labels(w, "labels", a->labels, a->nlabels);
@@ -323,7 +331,8 @@ view_print_agent(struct ctl *c, const struct ctl_agent *a,
 	    ctl_clean(a->peer));
 	printf("enrolled    %s\n", ctl_format_when(c, a->created_at));
 	if (a->revoked_at != UTIL_TIME_ZERO)
-		printf("revoked     %s\n", ctl_format_when(c, a->revoked_at));
+		printf("revoked     %s%s\n", ctl_format_when(c,
+		    a->revoked_at), a->banned ? ", the name is banned" : "");
 	printf("workloads   %llu of %llu%s\n", (unsigned long long)a->running,
 	    (unsigned long long)a->max_concurrent,
 	    a->cordoned ? ", cordoned" : "");
@@ -345,7 +354,8 @@ view_add_agent(struct ctl *c, struct ctl_table *t, const struct ctl_agent *a)
 
 	ctl_table_add(t, a->name);
 	ctl_table_add(t, a->agent_id);
-	ctl_table_add(t, a->revoked_at != UTIL_TIME_ZERO ? "revoked" :
+	ctl_table_add(t, a->banned ? "banned" :
+	    a->revoked_at != UTIL_TIME_ZERO ? "revoked" :
 	    ctl_format_agent_status(a->status));
 	snprintf(n, sizeof(n), "%llu/%llu", (unsigned long long)a->running,
 	    (unsigned long long)a->max_concurrent);

@@ -25,6 +25,7 @@
 #include "supervise.h"
 #include "../common/util.h"
 #include "hwork.h"
+#include "../store/token.h"
 #include "../common/workmsg.h"
 
 void
@@ -188,6 +189,7 @@ ctlout_fill_agent(struct monitor *mon, struct ctl_agent *row,
     const struct agent *a)
 {
 	struct session *s = agents_find_current(&mon->agents, a);
+	struct store_ban ban;
 
 	memset(row, 0, sizeof(*row));
 	row->agent_id = a->row.agent_id;
@@ -201,6 +203,11 @@ ctlout_fill_agent(struct monitor *mon, struct ctl_agent *row,
 	row->last_seen = a->row.last_seen;
 	row->created_at = a->row.created_at;
 	row->revoked_at = a->row.revoked_at;
+	row->confirmed_at = a->row.confirmed_at;
+	if ((row->banned = token_is_banned(mon->store, a->row.name, &ban)) ==
+	    1)
+		store_ban_clear(&ban);
+	row->banned = row->banned == 1;
 	row->enrollment_id = a->row.enrollment_id;
 	row->workdir_root = a->row.workdir_root;
 	row->peer = s != NULL ? s->peer : NULL;
@@ -216,7 +223,7 @@ ctlout_send_agent(struct monitor *mon, uint64_t id, const struct agent *a)
 	struct ctl_agent row;
 	struct field_pair *labels;
 	struct caps caps;
-	char *issues[4];
+	char *issues[5], dup[512];
 	size_t i, n = a->row.labels.n;
 	int fd, have_caps;
 
@@ -235,8 +242,14 @@ ctlout_send_agent(struct monitor *mon, uint64_t id, const struct agent *a)
 	if ((have_caps = agents_get_caps(a, &caps) == CL_OK)) {
 		row.max_concurrent = caps.max_concurrent > 0 ?
 		    (uint64_t)caps.max_concurrent : 0;
-		row.issues = issues;
 		row.nissues = ctlout_list_issues(&caps, issues);
+	}
+	row.issues = issues;
+	if (dupid_is_suspect(&a->dup, util_now_ms())) {
+		snprintf(dup, sizeof(dup), "duplicate identity: used by %s; "
+		    "revoke it and enroll each host with a token of its own",
+		    a->dup_peers != NULL ? a->dup_peers : "several hosts");
+		issues[row.nissues++] = dup;
 	}
 	ctlout_send_row(mon, id, MSG_ROW_AGENT, &ctl_agent_table, &row, fd);
 	if (have_caps)

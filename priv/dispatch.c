@@ -71,6 +71,8 @@ dispatch_find_agent(struct monitor *mon, const char *where, struct refusal *r)
 	struct agent *a = agents_find(&mon->agents, where);
 
 	r->code = NULL;
+	if (a != NULL && a->deleted)
+		a = NULL;	/* as if it had never been */
 	if (a != NULL && a->row.revoked_at != UTIL_TIME_ZERO) {
 		refuse_set(r, "revoked", "%s (%s) is revoked", a->row.name,
 		    a->row.agent_id);

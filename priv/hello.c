@@ -291,6 +291,16 @@ hello_start(struct monitor *mon, struct session *s, struct hello *h)
 		hello_free(h);
 		return;
 	}
+	old = agents_find_current(&mon->agents, s->agent);
+	if (old != NULL && dupid_is_quiet(&s->agent->dup, util_now_ms())) {
+		log_info("hello-refused", "agent=%s peer=%s reason="
+		    "duplicate-identity other=%s",
+		    log_q(s->agent->row.agent_id), log_q(s->peer),
+		    log_q(old->peer));
+		hello_refuse(c, h->ask, HELLO_DUPLICATE);
+		hello_free(h);
+		return;
+	}
 	s->protocol = h->blob.protocol_version > PROTO_MAX ? PROTO_MAX :
 	    (unsigned int)h->blob.protocol_version;
 	s->hello = h;
@@ -312,6 +322,8 @@ hello_start(struct monitor *mon, struct session *s, struct hello *h)
 	    "old-peer=%s new-peer=%s", log_q(s->agent->row.agent_id),
 	    (unsigned long long)old->number, (unsigned long long)s->number,
 	    log_q(old->peer), log_q(s->peer));
+	s->agent->superseded = old->number;
+	handle_set_text(&s->agent->superseded_peer, old->peer);
 	s->state = SESSION_WAITING;
 	s->agent->waiting = s->number;
 	life_drop_session(mon, old, DROP_SUPERSEDED,

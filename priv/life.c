@@ -111,6 +111,31 @@ life_release_handles(struct monitor *mon, struct session *s)
 	}
 }
 
+/*
+ * A device that goes before it said a word may not have its credential on
+ * disk (BC-35): its token is spent, and the audit must not look as if the
+ * enrollment had come to its end.
+ */
+static void
+life_note_unconfirmed(struct monitor *mon, const struct session *s,
+    const char *reason)
+{
+	const struct agent *a = s->agent;
+
+	if (!s->enrolled || a->row.confirmed_at != UTIL_TIME_ZERO ||
+	    a->row.revoked_at != UTIL_TIME_ZERO)
+		return;
+	log_warn("enrollment-unconfirmed", "agent=%s name=%s enrollment=%s "
+	    "peer=%s reason=%s", log_q(a->row.agent_id), log_q(a->row.name),
+	    log_q(a->row.enrollment_id), log_q(s->peer), log_q(reason));
+	if (store_add_event(mon->store, util_wall_ns(), "hub",
+	    "executor.enroll", "", "executor", a->row.agent_id, "action",
+	    "unconfirmed", "executor_id", a->row.agent_id, "name",
+	    a->row.name, "enrollment_id", a->row.enrollment_id, "peer",
+	    s->peer, "reason", reason, (char *)NULL) != CL_OK)
+		mon_set_error(mon, store_error(mon->store));
+}
+
 void
 life_end_session(struct monitor *mon, struct session *s, int status,
     const char *reason)
@@ -126,8 +151,13 @@ life_end_session(struct monitor *mon, struct session *s, int status,
 	devask_end_session(mon, s->number);
 	revoke_end_session(mon, s->number);
 	refresh_end_session(mon, s->number);
+	life_note_unconfirmed(mon, s, reason);
 	agents_del_session(&mon->agents, s);
-	if (!was_current)
+	/* What came to be owed to it meanwhile is forgotten too. */
+	if (a->deleted && store_del_agent(mon->store, a->row.agent_id) !=
+	    CL_OK)
+		mon_set_error(mon, store_error(mon->store));
+	if (!was_current || a->deleted)
 		return;
 	/* A newer one takes over: the agent never went away (01 §5.7). */
 	if ((next = agents_find_session(&mon->agents, a->waiting)) != NULL &&
@@ -274,8 +304,25 @@ life_fail_all(struct monitor *mon, struct agent *a, const char *text)
 	return n;
 }
 
+void
+life_evict(struct monitor *mon, struct agent *a, const char *text)
+{
+	const struct revoke_why why = { REVOKE_SCRUB, text, "hub", 0 };
+	struct session *s;
+
+	if (a->row.revoked_at == UTIL_TIME_ZERO)
+		a->row.revoked_at = util_wall_ns();
+	/* The frames leave before the bye does. */
+	revoke_agent(mon, a, &why);
+	(void)life_fail_all(mon, a, text);
+	for (s = agents_next_session(&mon->agents, NULL); s != NULL;
+	    s = agents_next_session(&mon->agents, s))
+		if (s->agent == a)
+			life_drop_session(mon, s, DROP_REVOKED, text);
+}
+
 /* The files go with the row. */
-static int
+int
 life_on_old_handle(const struct store_handle *row, void *arg)
 {
 	struct monitor *mon = arg;

@@ -15,6 +15,7 @@ struct child;
 struct handle;
 struct monitor;
 struct session;
+struct store_handle;
 
 /* AGENT_*; logged, stored and audited when it is a change (05 §5.5). */
 void life_set_status(struct monitor *mon, struct agent *a, int status,
@@ -41,6 +42,11 @@ void life_fail_handle(struct monitor *mon, struct handle *h,
 /* All that is not terminal of one agent; returns how many. */
 unsigned int life_fail_all(struct monitor *mon, struct agent *a,
     const char *text);
+/* The live half of revoking (05 §5.6), in a turn after the store's: text is
+ * what the device and the records get to read. */
+void life_evict(struct monitor *mon, struct agent *a, const char *text);
+/* A stored handle goes, with its files; store_handle_fn, arg the monitor. */
+int life_on_old_handle(const struct store_handle *row, void *arg);
 /* Retention (05 §1): store rows and files of old handles go. */
 void life_sweep(struct monitor *mon);
 

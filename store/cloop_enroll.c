@@ -51,6 +51,10 @@ static const struct enroll_command {
 	{ "agents", enroll_cmd_agents, "agents" },
 	{ "show", enroll_cmd_show, "show ID" },
 	{ "revoke", enroll_cmd_revoke, "revoke [--reason T] ID" },
+	{ "ban", enroll_cmd_ban, "ban [--reason T] NAME | ID" },
+	{ "unban", enroll_cmd_unban, "unban NAME" },
+	{ "bans", enroll_cmd_bans, "bans" },
+	{ "delete", enroll_cmd_delete, "delete [--reason T] ID" },
 	{ "join", enroll_cmd_join, "join [--now] [BUNDLE | -]" },
 };
 #define ENROLL_NCOMMANDS (sizeof(enroll_commands) / sizeof(enroll_commands[0]))

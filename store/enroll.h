@@ -33,12 +33,23 @@ typedef int enroll_agent_fn(struct enroll *e, const struct ctl_agent *a,
 typedef int enroll_row_fn(struct enroll *e, const struct ctl_enrollment *row,
     void *arg);
 
+typedef int enroll_ban_fn(struct enroll *e, const struct ctl_ban *b,
+    void *arg);
+
 struct enroll_ops {
 	/* What mint would put in when nothing is given. */
 	int (*server)(struct enroll *e, char **serverp);
 	int (*mint)(struct enroll *e, const struct ctl_mint *m,
 	    struct ctl_minted *row);
 	int (*revoke)(struct enroll *e, const char *id, const char *reason,
+	    struct ctl_revoked *row);
+	int (*ban)(struct enroll *e, const char *what, const char *reason,
+	    struct ctl_ban *row);
+	int (*unban)(struct enroll *e, const char *name,
+	    struct ctl_ban *row);
+	int (*bans)(struct enroll *e, enroll_ban_fn *fn, void *arg);
+	/* As revoke, and the agent's rows go. */
+	int (*forget)(struct enroll *e, const char *id, const char *reason,
 	    struct ctl_revoked *row);
 	int (*agents)(struct enroll *e, enroll_agent_fn *fn, void *arg);
 	int (*enrollments)(struct enroll *e, enroll_row_fn *fn, void *arg);
@@ -107,6 +118,7 @@ int enroll_open_local(struct enroll *e);
 
 typedef int enroll_command_fn(struct enroll *e, int argc, char **argv);
 enroll_command_fn enroll_cmd_mint, enroll_cmd_list, enroll_cmd_agents,
-    enroll_cmd_show, enroll_cmd_revoke, enroll_cmd_join;
+    enroll_cmd_show, enroll_cmd_revoke, enroll_cmd_ban, enroll_cmd_unban,
+    enroll_cmd_bans, enroll_cmd_delete, enroll_cmd_join;
 
 #endif

@@ -52,20 +52,53 @@ hub_mint(struct enroll *e, const struct ctl_mint *m, struct ctl_minted *row)
 	return r;
 }
 
+/* An id or a name, and a reason. */
 static int
-hub_revoke(struct enroll *e, const char *id, const char *reason,
-    struct ctl_revoked *row)
+hub_ask_about(struct enroll *e, uint32_t type, const char *what,
+    const char *reason, uint32_t row_type, const struct field_table *table,
+    void *row)
 {
 	struct buf body;
 	int r;
 
 	buf_init(&body, MSG_BODY_MAX);
-	buf_put_str(&body, id);
-	buf_put_str(&body, reason);
-	r = hub_ask(e, MSG_CTL_REVOKE, &body, MSG_ROW_REVOKED,
-	    &ctl_revoked_table, row);
+	buf_put_str(&body, what);
+	if (reason != NULL)
+		buf_put_str(&body, reason);
+	r = hub_ask(e, type, &body, row_type, table, row);
 	buf_clear(&body);
 	return r;
+}
+
+static int
+hub_revoke(struct enroll *e, const char *id, const char *reason,
+    struct ctl_revoked *row)
+{
+	return hub_ask_about(e, MSG_CTL_REVOKE, id, reason, MSG_ROW_REVOKED,
+	    &ctl_revoked_table, row);
+}
+
+static int
+hub_forget(struct enroll *e, const char *id, const char *reason,
+    struct ctl_revoked *row)
+{
+	return hub_ask_about(e, MSG_CTL_DELETE, id, reason, MSG_ROW_REVOKED,
+	    &ctl_revoked_table, row);
+}
+
+static int
+hub_ban(struct enroll *e, const char *what, const char *reason,
+    struct ctl_ban *row)
+{
+	return hub_ask_about(e, MSG_CTL_BAN, what, reason, MSG_ROW_BAN,
+	    &ctl_ban_table, row);
+}
+
+static int
+hub_unban(struct enroll *e, const char *name, struct ctl_ban *row)
+{
+	return hub_ask_about(e, MSG_CTL_UNBAN, name, NULL, MSG_ROW_BAN,
+	    &ctl_ban_table, row);
 }
 
 /* Send, and hand each row of row_type to on_row until CTL_DONE. */
@@ -106,6 +139,7 @@ hub_list(struct enroll *e, uint32_t type, const struct buf *body,
 struct hub_walk {
 	enroll_agent_fn *agent;
 	enroll_row_fn *enrollment;
+	enroll_ban_fn *ban;
 	void *arg;
 };
 
@@ -164,6 +198,29 @@ hub_enrollments(struct enroll *e, enroll_row_fn *fn, void *arg)
 }
 
 static int
+hub_on_ban(struct enroll *e, struct imsg *m, void *arg)
+{
+	struct hub_walk *w = arg;
+	struct ctl_ban row;
+	int r;
+
+	if ((r = field_get(&ctl_ban_table, &m->body, &row)) != CL_OK)
+		return r;
+	if ((r = buf_end(&m->body)) == CL_OK)
+		r = w->ban(e, &row, w->arg);
+	field_clear(&ctl_ban_table, &row);
+	return r;
+}
+
+static int
+hub_bans(struct enroll *e, enroll_ban_fn *fn, void *arg)
+{
+	struct hub_walk w = { .ban = fn, .arg = arg };
+
+	return hub_list(e, MSG_CTL_BANS, NULL, MSG_ROW_BAN, hub_on_ban, &w);
+}
+
+static int
 hub_on_status(struct enroll *e, struct imsg *m, void *arg)
 {
 	struct ctl_status st;
@@ -201,6 +258,10 @@ static const struct enroll_ops hub_ops = {
 	.server = hub_server,
 	.mint = hub_mint,
 	.revoke = hub_revoke,
+	.ban = hub_ban,
+	.unban = hub_unban,
+	.bans = hub_bans,
+	.forget = hub_forget,
 	.agents = hub_agents,
 	.enrollments = hub_enrollments,
 	.close = hub_close,

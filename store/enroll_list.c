@@ -13,6 +13,7 @@
 #include <bsd/string.h>
 
 #include "../common/err.h"
+#include "../common/msgcat.h"
 #include "../common/util.h"
 #include "enroll.h"
 
@@ -48,6 +49,9 @@ list_put_agent(struct jsonw *w, const struct ctl_agent *a)
 	enroll_put_str(w, "name", a->name);
 	jsonw_put_key(w, "revoked");
 	jsonw_put_bool(w, a->revoked_at != UTIL_TIME_ZERO);
+	jsonw_put_key(w, "banned");
+	jsonw_put_bool(w, a->banned);
+	enroll_put_time(w, "confirmed_at", a->confirmed_at);
 	enroll_put_time(w, "created_at", a->created_at);
 	enroll_put_time(w, "last_seen", a->last_seen);
 	enroll_put_time(w, "revoked_at", a->revoked_at);
@@ -55,6 +59,21 @@ list_put_agent(struct jsonw *w, const struct ctl_agent *a)
 	enroll_put_str(w, "workdir_root", a->workdir_root);
 	enroll_put_labels(w, a->labels, a->nlabels);
 	jsonw_close_object(w);
+}
+
+/*
+ * One word about an agent.  It is unconfirmed when it was given a credential
+ * and went away before it said another word (cloop-enroll(8)).
+ */
+static const char *
+list_format_state(const struct ctl_agent *a)
+{
+	if (a->banned)
+		return "banned";
+	if (a->revoked_at != UTIL_TIME_ZERO)
+		return "revoked";
+	return a->confirmed_at == UTIL_TIME_ZERO &&
+	    a->status != AGENT_ONLINE ? "unconfirmed" : "active";
 }
 
 static void
@@ -106,12 +125,11 @@ list_on_agent(struct enroll *e, const struct ctl_agent *a, void *arg)
 		return CL_OK;
 	}
 	if (l->n == 1)
-		printf("%-16s  %-20s  %-7s  %-9s  %s\n", "AGENT", "NAME",
+		printf("%-16s  %-20s  %-11s  %-9s  %s\n", "AGENT", "NAME",
 		    "STATE", "SEEN", "LABELS");
 	enroll_format_when(a->last_seen, seen);
-	printf("%-16s  %-20s  %-7s  %-9s  ", enroll_clean(a->agent_id),
-	    enroll_clean(a->name),
-	    a->revoked_at != UTIL_TIME_ZERO ? "revoked" : "active", seen);
+	printf("%-16s  %-20s  %-11s  %-9s  ", enroll_clean(a->agent_id),
+	    enroll_clean(a->name), list_format_state(a), seen);
 	list_print_labels(a->labels, a->nlabels);
 	putchar('\n');
 	return CL_OK;
@@ -245,11 +263,12 @@ show_on_agent(struct enroll *e, const struct ctl_agent *a, void *arg)
 		return CL_OK;
 	}
 	printf("agent      %s, %s\n", enroll_clean(a->agent_id),
-	    a->revoked_at != UTIL_TIME_ZERO ? "revoked" : "active");
+	    list_format_state(a));
 	show_print_str("name", a->name);
 	show_print_str("token", a->enrollment_id);
 	show_print_time("enrolled", a->created_at);
 	show_print_time("seen", a->last_seen);
+	show_print_time("confirmed", a->confirmed_at);
 	show_print_time("revoked", a->revoked_at);
 	show_print_str("root", a->workdir_root);
 	printf("%-11s", "labels");

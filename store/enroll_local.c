@@ -144,7 +144,8 @@ local_mint_row(struct enroll *e, const struct secret *key,
 		store_abort_turn(e->store);
 		if (r == CL_DB)
 			return local_fail_store(e);
-		return enroll_fail(e, "usage", "", "%s", why);
+		return enroll_fail(e, r == CL_DENIED ? "revoked" : "usage",
+		    "", "%s", why);
 	}
 	row->enrollment_id = strdup(en.id);
 	row->name = strdup(en.name);
@@ -188,9 +189,10 @@ local_mint(struct enroll *e, const struct ctl_mint *m,
 	return r;
 }
 
+/* Revoke, or delete: then the rows go in the same turn. */
 static int
-local_revoke(struct enroll *e, const char *id, const char *reason,
-    struct ctl_revoked *row)
+local_end_agent(struct enroll *e, const char *id, const char *reason,
+    int forget, struct ctl_revoked *row)
 {
 	struct token_revoked rv;
 	enum token_result t;
@@ -199,8 +201,12 @@ local_revoke(struct enroll *e, const char *id, const char *reason,
 	field_init(&ctl_revoked_table, row);
 	if (store_begin_turn(e->store) != CL_OK)
 		return local_fail_store(e);
-	t = token_revoke(e->store, id, reason, local_actor(), util_wall_ns(),
-	    &rv);
+	t = (forget ? token_delete : token_revoke)(e->store, id, reason,
+	    local_actor(), util_wall_ns(), &rv);
+	/* Its files go when the next hub starts. */
+	if (t == TOKEN_OK && forget &&
+	    store_del_agent(e->store, rv.agent_id) != CL_OK)
+		t = TOKEN_FAILED;
 	if (t == TOKEN_OK) {
 		row->kind = strdup(rv.kind);
 		row->enrollment_id = rv.enrollment_id;
@@ -221,12 +227,113 @@ local_revoke(struct enroll *e, const char *id, const char *reason,
 	return r;
 }
 
+static int
+local_revoke(struct enroll *e, const char *id, const char *reason,
+    struct ctl_revoked *row)
+{
+	return local_end_agent(e, id, reason, 0, row);
+}
+
+static int
+local_forget(struct enroll *e, const char *id, const char *reason,
+    struct ctl_revoked *row)
+{
+	return local_end_agent(e, id, reason, 1, row);
+}
+
+/* The row takes the strings. */
+static void
+local_fill_ban(struct ctl_ban *row, struct store_ban *b)
+{
+	field_init(&ctl_ban_table, row);
+	row->name = b->name;
+	row->reason = b->reason;
+	row->actor = b->actor;
+	row->at = b->at;
+	memset(b, 0, sizeof(*b));
+}
+
+static int
+local_ban(struct enroll *e, const char *what, const char *reason,
+    struct ctl_ban *row)
+{
+	struct store_ban b;
+	enum token_result t;
+	unsigned int n;
+	int r;
+
+	if (store_begin_turn(e->store) != CL_OK)
+		return local_fail_store(e);
+	t = token_ban(e->store, what, reason, local_actor(), util_wall_ns(),
+	    &b, &n);
+	if (t == TOKEN_OK) {
+		local_fill_ban(row, &b);
+		row->nagents = n;
+		r = local_end_turn(e, 1);
+	} else {
+		store_abort_turn(e->store);
+		r = t == TOKEN_FAILED ? local_fail_store(e) :
+		    enroll_fail(e, "usage", "", "%s: not a name that a token "
+		    "could have", enroll_clean(what));
+	}
+	store_ban_clear(&b);
+	return r;
+}
+
+static int
+local_unban(struct enroll *e, const char *name, struct ctl_ban *row)
+{
+	struct store_ban b;
+	enum token_result t;
+	int r;
+
+	if (store_begin_turn(e->store) != CL_OK)
+		return local_fail_store(e);
+	t = token_unban(e->store, name, local_actor(), util_wall_ns(), &b);
+	if (t == TOKEN_OK) {
+		local_fill_ban(row, &b);
+		r = local_end_turn(e, 1);
+	} else {
+		store_abort_turn(e->store);
+		r = t == TOKEN_FAILED ? local_fail_store(e) :
+		    enroll_fail(e, "agent_not_found", "cloop-enroll bans "
+		    "shows which are", "the name %s is not banned",
+		    enroll_clean(name));
+	}
+	store_ban_clear(&b);
+	return r;
+}
+
 struct local_walk {
 	struct enroll *e;
 	enroll_agent_fn *agent;
 	enroll_row_fn *enrollment;
+	enroll_ban_fn *ban;
 	void *arg;
 };
+
+static int
+local_on_ban(const struct store_ban *b, void *arg)
+{
+	struct local_walk *w = arg;
+	struct ctl_ban row;
+
+	field_init(&ctl_ban_table, &row);
+	row.name = b->name;
+	row.reason = b->reason;
+	row.actor = b->actor;
+	row.at = b->at;
+	return w->ban(w->e, &row, w->arg);
+}
+
+static int
+local_bans(struct enroll *e, enroll_ban_fn *fn, void *arg)
+{
+	struct local_walk w = { .e = e, .ban = fn, .arg = arg };
+
+	return store_list_bans(e->store, local_on_ban, &w) == CL_OK ?
+	    ENROLL_DONE : local_fail_store(e);
+}
 
 /* The row borrows the store's strings. */
 static int
@@ -234,6 +341,7 @@ local_on_agent(const struct store_agent *a, void *arg)
 {
 	struct local_walk *w = arg;
 	struct ctl_agent row;
+	struct store_ban ban;
 
 	field_init(&ctl_agent_table, &row);
 	row.agent_id = a->agent_id;
@@ -242,6 +350,10 @@ local_on_agent(const struct store_agent *a, void *arg)
 	row.last_seen = a->last_seen;
 	row.created_at = a->created_at;
 	row.revoked_at = a->revoked_at;
+	row.confirmed_at = a->confirmed_at;
+	if ((row.banned = token_is_banned(w->e->store, a->name, &ban)) == 1)
+		store_ban_clear(&ban);
+	row.banned = row.banned == 1;
 	row.enrollment_id = a->enrollment_id;
 	row.workdir_root = a->workdir_root;
 	row.labels = a->labels.v;
@@ -298,6 +410,10 @@ static const struct enroll_ops local_ops = {
 	.server = local_server,
 	.mint = local_mint,
 	.revoke = local_revoke,
+	.ban = local_ban,
+	.unban = local_unban,
+	.bans = local_bans,
+	.forget = local_forget,
 	.agents = local_agents,
 	.enrollments = local_enrollments,
 	.close = local_close,

@@ -81,6 +81,14 @@ struct store_agent {
 	int64_t last_seen;
 	int64_t revoked_at;
 	char *enrollment_id;
+	int64_t confirmed_at;	/* it showed that it keeps its credential */
+};
+
+struct store_ban {
+	char *name;
+	int64_t at;
+	char *actor;
+	char *reason;
 };
 
 /* One per agent; refreshed on every connect (05 §2.4). */
@@ -141,6 +149,7 @@ struct store_audit {
 
 void store_enrollment_clear(struct store_enrollment *e);
 void store_agent_clear(struct store_agent *a);
+void store_ban_clear(struct store_ban *b);
 void store_executor_clear(struct store_executor *x);
 void store_handle_clear(struct store_handle *h);
 void store_audit_clear(struct store_audit *a);

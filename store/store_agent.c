@@ -90,6 +90,7 @@ store_get_agent(struct store *s, sqlite3_stmt *st, struct store_agent *a)
 	a->last_seen = store_get_time(st, 6);
 	a->revoked_at = store_get_time(st, 7);
 	a->enrollment_id = store_get_text(st, 8, &r);
+	a->confirmed_at = store_get_time(st, 9);
 	if (r == CL_OK)
 		r = store_get_labels(s, st, 4, &a->labels);
 	if (r != CL_OK)

@@ -12,6 +12,7 @@
 
 typedef int (*store_enrollment_fn)(const struct store_enrollment *, void *);
 typedef int (*store_agent_fn)(const struct store_agent *, void *);
+typedef int (*store_ban_fn)(const struct store_ban *, void *);
 typedef int (*store_executor_fn)(const struct store_executor *, void *);
 typedef int (*store_handle_fn)(const struct store_handle *, void *);
 typedef int (*store_audit_fn)(const struct store_audit *, void *);
@@ -41,6 +42,20 @@ int store_revoke_agent(struct store *s, const char *agent_id, int64_t at);
  * (02 §3.3), and 20000 reconnects must not be 20000 writes.
  */
 int store_save_seen(struct store *s, const char *agent_id, int64_t at);
+
+/* All of a name that are not revoked yet; *np of them. */
+int store_revoke_name(struct store *s, const char *name, int64_t at,
+    unsigned int *np);
+/* Sets confirmed_at; CL_NOTFOUND when it is set or there is no agent. */
+int store_confirm_agent(struct store *s, const char *agent_id, int64_t at);
+/* With its handles, leases, what is owed to it; missing: CL_OK. */
+int store_del_agent(struct store *s, const char *agent_id);
+
+/* --- names that may not come back.  Add: CL_EXISTS; else CL_NOTFOUND. */
+int store_add_ban(struct store *s, const struct store_ban *b);
+int store_del_ban(struct store *s, const char *name);
+int store_find_ban(struct store *s, const char *name, struct store_ban *b);
+int store_list_bans(struct store *s, store_ban_fn fn, void *arg);
 
 /* --- executors.  Save inserts or replaces. */
 int store_save_executor(struct store *s, const struct store_executor *x);

@@ -224,10 +224,24 @@ static const char store_schema_2[] =
     " at INTEGER NOT NULL,"
     " actor TEXT NOT NULL) STRICT;";
 
+/*
+ * Bans are of names, not of agents.  confirmed_at: when a device first showed
+ * that it keeps its credential; whoever was here before this is taken to.
+ */
+static const char store_schema_3[] =
+    "CREATE TABLE ban ("
+    " name TEXT PRIMARY KEY,"
+    " at INTEGER NOT NULL,"
+    " actor TEXT NOT NULL,"
+    " reason TEXT NOT NULL) STRICT;"
+    "ALTER TABLE agent ADD COLUMN confirmed_at INTEGER;"
+    "UPDATE agent SET confirmed_at = coalesce(last_seen, created_at);";
+
 /* Row n takes the schema from version n to n + 1. */
 static const char *const store_migrations[] = {
 	store_schema_1,
 	store_schema_2,
+	store_schema_3,
 };
 #define STORE_NMIGRATIONS                                                      \
 	((int)(sizeof(store_migrations) / sizeof(store_migrations[0])))

@@ -43,7 +43,8 @@ const char *const store_pragmas[] = {
 	"redeemed_peer, revoked_at"
 #define AGENT_COLS                                                             \
 	"agent_id, name, secret_hash, workdir_root, labels, created_at, "      \
-	"last_seen, revoked_at, enrollment_id"
+	"last_seen, revoked_at, enrollment_id, confirmed_at"
+#define BAN_COLS "name, at, actor, reason"
 #define EXECUTOR_COLS                                                          \
 	"agent_id, status, status_at, reason, agent_version, "                 \
 	"agent_protocol, protocol, os, arch, caps"
@@ -102,7 +103,7 @@ static const char *const store_sql[ST_NSTMT] = {
 
 	[ST_AGENT_ADD] =
 	    "INSERT INTO agent (" AGENT_COLS ") "
-	    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, ?8)",
+	    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, ?8, NULL)",
 	[ST_AGENT_FIND] =
 	    "SELECT " AGENT_COLS " FROM agent WHERE agent_id = ?1",
 	[ST_AGENT_LIST] =
@@ -113,6 +114,28 @@ static const char *const store_sql[ST_NSTMT] = {
 	[ST_AGENT_SEEN] =
 	    "UPDATE agent SET last_seen = max(coalesce(last_seen, ?2), ?2) "
 	    "WHERE agent_id = ?1",
+
+	[ST_AGENT_REVOKE_NAME] =
+	    "UPDATE agent SET revoked_at = ?2 "
+	    "WHERE name = ?1 AND revoked_at IS NULL",
+	[ST_AGENT_CONFIRM] =
+	    "UPDATE agent SET confirmed_at = ?2 "
+	    "WHERE agent_id = ?1 AND confirmed_at IS NULL",
+
+	[ST_BAN_ADD] =
+	    "INSERT INTO ban (" BAN_COLS ") VALUES (?1, ?2, ?3, ?4)",
+	[ST_BAN_DEL] = "DELETE FROM ban WHERE name = ?1",
+	[ST_BAN_FIND] = "SELECT " BAN_COLS " FROM ban WHERE name = ?1",
+	[ST_BAN_LIST] = "SELECT " BAN_COLS " FROM ban ORDER BY name",
+
+	[ST_FORGET_HANDLES] = "DELETE FROM handle WHERE agent_id = ?1",
+	[ST_FORGET_LEASES] = "DELETE FROM lease WHERE agent_id = ?1",
+	[ST_FORGET_REVOCATIONS] =
+	    "DELETE FROM revocation WHERE agent_id = ?1",
+	[ST_FORGET_ADMIN] =
+	    "DELETE FROM executor_admin WHERE agent_id = ?1",
+	[ST_FORGET_EXECUTOR] = "DELETE FROM executor WHERE agent_id = ?1",
+	[ST_FORGET_AGENT] = "DELETE FROM agent WHERE agent_id = ?1",
 
 	[ST_EXECUTOR_SAVE] =
 	    "INSERT OR REPLACE INTO executor (" EXECUTOR_COLS ") "

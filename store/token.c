@@ -46,6 +46,8 @@ static const struct {
 	    "mint a token and enroll again (remove the old credential file)" },
 	[TOKEN_AGENT_NOT_FOUND] = { "agent_not_found",
 	    "list the fleet; a device appears after its first connection" },
+	[TOKEN_BANNED] = { "banned",
+	    "lift the ban of the name with cloop-enroll unban" },
 	[TOKEN_FAILED] = { "internal", "" },
 };
 

@@ -33,6 +33,7 @@ enum token_result {
 	TOKEN_EXPIRED,
 	TOKEN_CREDENTIAL_INVALID,
 	TOKEN_AGENT_NOT_FOUND,
+	TOKEN_BANNED,		/* the name; inside the hub only */
 	TOKEN_FAILED		/* the store; see store_error() */
 };
 
@@ -75,7 +76,8 @@ struct token_mint {
 };
 /*
  * Mint (02 §4.1): the record, the audit row, and the token, which exists
- * here only.  CL_FORMAT or CL_TOOBIG with a sentence in *whyp, CL_DB.
+ * here only.  CL_FORMAT, CL_TOOBIG or CL_DENIED (the name is banned) with a
+ * sentence in *whyp, CL_DB.
  */
 int token_mint(struct store *s, const struct secret *key,
     const struct token_mint *m, struct secret *token,
@@ -109,5 +111,28 @@ enum token_result token_revoke(struct store *s, const char *id,
     const char *reason, const char *actor, int64_t now,
     struct token_revoked *rv);
 void token_revoked_clear(struct token_revoked *rv);
+
+/*
+ * Ban a name for ever, said by itself or by the id of an agent or token of
+ * it: its *np agents are revoked.  A ban that is there already keeps its
+ * words.  TOKEN_OK with *b filled; TOKEN_INVALID: no name; TOKEN_FAILED.
+ * *b is to be cleared in any case.
+ */
+enum token_result token_ban(struct store *s, const char *what,
+    const char *reason, const char *actor, int64_t now, struct store_ban *b,
+    unsigned int *np);
+/* Lift it; *b is what was.  TOKEN_AGENT_NOT_FOUND: it is not banned. */
+enum token_result token_unban(struct store *s, const char *name,
+    const char *actor, int64_t now, struct store_ban *b);
+/* 1 with *b filled, 0, or -1: the store failed. */
+int token_is_banned(struct store *s, const char *name, struct store_ban *b);
+/*
+ * Begin to forget an agent, by its id or that of its token: it is revoked
+ * and the audit says so; store_del_agent does the rest.  TOKEN_OK,
+ * TOKEN_AGENT_NOT_FOUND, TOKEN_FAILED.
+ */
+enum token_result token_delete(struct store *s, const char *id,
+    const char *reason, const char *actor, int64_t now,
+    struct token_revoked *rv);
 
 #endif

@@ -152,6 +152,7 @@ token_mint(struct store *s, const struct secret *key,
 {
 	char id[IDGEN_HANDLE_LEN + 1], secret[IDGEN_SECRET_LEN + 1];
 	char text[MAX_TOKEN_LEN + 1], hash[TOKEN_HASH_LEN + 1];
+	struct store_ban ban;
 	int r;
 
 	memset(e, 0, sizeof(*e));
@@ -160,6 +161,16 @@ token_mint(struct store *s, const struct secret *key,
 	idgen_secret(secret);
 	if ((r = token_check_mint(m, e, whyp)) != 0)
 		goto out;
+	memset(&ban, 0, sizeof(ban));
+	*whyp = "the bans could not be read";
+	if ((r = token_is_banned(s, e->name, &ban)) != 0) {
+		store_ban_clear(&ban);
+		if (r == 1)
+			*whyp = "the name is banned: cloop-enroll bans says "
+			    "by whom and why, unban lifts it";
+		r = r == 1 ? CL_DENIED : CL_DB;
+		goto out;
+	}
 	*whyp = "the token could not be made";
 	if ((r = token_hash(secret, hash)) != 0 ||
 	    (r = token_format(key, TOKEN_ENROLL, id, secret, text)) != 0)
@@ -221,6 +232,18 @@ token_check_redeem(const struct store_enrollment *e,
 	return TOKEN_OK;
 }
 
+/* Last of all, and before the claim: a ban that is lifted leaves it good. */
+static enum token_result
+token_check_ban(struct store *s, const char *name)
+{
+	struct store_ban ban;
+	int r;
+
+	if ((r = token_is_banned(s, name, &ban)) == 1)
+		store_ban_clear(&ban);
+	return r == 0 ? TOKEN_OK : r == 1 ? TOKEN_BANNED : TOKEN_FAILED;
+}
+
 /*
  * A refused token that was genuine once: who used it first, and who tries
  * now (BC-37).  Losing this row must not turn a refusal into a failure.
@@ -251,7 +274,7 @@ token_new_agent(const struct store_enrollment *e, const char *agent_id,
 	if ((r = token_hash(secret, hash)) != 0)
 		return r;
 	a->created_at = a->last_seen = now;
-	a->revoked_at = UTIL_TIME_ZERO;
+	a->revoked_at = a->confirmed_at = UTIL_TIME_ZERO;
 	if ((a->agent_id = strdup(agent_id)) == NULL ||
 	    (a->name = strdup(e->name)) == NULL ||
 	    (a->secret_hash = strdup(hash)) == NULL ||
@@ -313,7 +336,9 @@ token_redeem(struct store *s, const struct secret *key, const char *text,
 		t = r == CL_NOTFOUND ? TOKEN_INVALID : TOKEN_FAILED;
 		goto out;
 	}
-	if ((t = token_check_redeem(&e, &p, now)) == TOKEN_OK) {
+	if ((t = token_check_redeem(&e, &p, now)) == TOKEN_OK)
+		t = token_check_ban(s, e.name);
+	if (t == TOKEN_OK) {
 		r = token_add_redeemed(s, key, &e, peer, now, credential,
 		    agent);
 		if (r != 0)

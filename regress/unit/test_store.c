@@ -97,8 +97,12 @@ test_lock(void)
 static void
 test_versions(void)
 {
+	static char name[] = "edge", who[] = "uid:0", why[] = "lost";
+	const struct store_ban ban = { name, 5, who, why };
 	const char *dir = tmp_new();
 	char err[512], path[512];
+	struct store_agent a;
+	struct store_ban b;
 	struct store *s;
 	FILE *f;
 
@@ -107,8 +111,31 @@ test_versions(void)
 	sql(dir, "PRAGMA user_version = 999");
 	ASSERT_ERR(store_open(dir, 0, &s, err, sizeof(err)), CL_VERSION);
 	ASSERT_TRUE(strstr(err, "newer") != NULL);
-	sql(dir, "PRAGMA user_version = 2");
-	store_close(tmp_open(dir));
+	sql(dir, "PRAGMA user_version = 3");
+
+	TEST_START("a store of version 2: its agents are taken to have their "
+	    "credential, names can be banned");
+	s = tmp_open(dir);
+	tmp_add_agent(s, "old");
+	store_close(s);
+	sql(dir, "DROP TABLE ban;"
+	    "ALTER TABLE agent DROP COLUMN confirmed_at;"
+	    "PRAGMA user_version = 2");
+	s = tmp_open(dir);
+	ASSERT_ERR(store_find_agent(s, "old", &a), CL_OK);
+	ASSERT_TRUE(a.confirmed_at == 1000);
+	store_agent_clear(&a);
+	ASSERT_ERR(store_find_ban(s, "edge", &b), CL_NOTFOUND);
+	ASSERT_ERR(store_begin_turn(s), CL_OK);
+	ASSERT_ERR(store_add_ban(s, &ban), CL_OK);
+	ASSERT_ERR(store_add_ban(s, &ban), CL_EXISTS);
+	ASSERT_ERR(store_commit_turn(s), CL_OK);
+	store_close(s);
+	s = tmp_open(dir);
+	ASSERT_ERR(store_find_ban(s, "edge", &b), CL_OK);
+	ASSERT_STRING_EQ(b.reason, "lost");
+	store_ban_clear(&b);
+	store_close(s);
 
 	TEST_START("a database that is not ours is refused");
 	sql(dir, "PRAGMA application_id = 7");

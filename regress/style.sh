@@ -63,6 +63,42 @@ grep -E '^(common|store|net/(ws|http1|json|frame|tlsio))' "$TMP/files" |
     calls 'log_(error|warn|info)|fatal|exit|_exit|abort' |
     check "libraries neither log nor exit"
 
+# BC-96: a signal handler counts or sets a flag; the rest is the loop's.
+for handler in $(grep -v '^regress/' "$TMP/files" | xargs grep -h \
+    'sa_handler = \|sa_sigaction = ' | sed 's/.*= \([a-zA-Z_]*\).*/\1/' |
+    grep -v '^SIG_' | sort -u); do
+	grep '\.c$' "$TMP/files" | xargs awk -v h="$handler" '
+	index($0, h "(int") == 1 { inside = 1; next }
+	inside && /^}/ { inside = 0; found = 1 }
+	inside && !/^{$|^\t\(void\)[a-z]+;$|^\t[a-z_]+(\+\+| = 1);$/ {
+		print FILENAME ":" FNR ": " $0
+	}
+	END { if (!found) print h " is not found" }'
+done | check "signal handlers only set a flag (BC-96)"
+grep -v '^regress/' "$TMP/files" | calls 'signal' |
+    grep -v 'SIG_IGN\|SIG_DFL' | check "no handler is set by signal(3)"
+
+# regress/bug-cases: what it names is there, and no case is missing.
+peer=${CLOOP_PEER:-../shared/peer}
+grep -v '^#' regress/bug-cases | while IFS='	' read -r case file text; do
+	case $file in
+	later|none)
+		[ -n "$text" ] || echo "$case: $file, and no reason" ;;
+	peer/*)
+		[ ! -d "$peer" ] || grep -qF -- "$text" \
+		    "$peer/t/${file#peer/}" 2>/dev/null ||
+		    echo "$case: $file has no \"$text\"" ;;
+	*)
+		[ -n "$text" ] && grep -qF -- "$text" "$file" 2>/dev/null ||
+		    echo "$case: $file has no \"$text\"" ;;
+	esac
+done | check "regress/bug-cases names what there is"
+[ ! -e ../shared/bug-cases.md ] ||
+    sed -n 's/^\*\*\(BC-[0-9]*\) .*/\1/p' ../shared/bug-cases.md |
+    while read -r case; do
+	grep -q "^$case	" regress/bug-cases || echo "$case"
+done | check "regress/bug-cases knows every case"
+
 tool=../shared/tools/house-check
 if [ -e "$tool" ]; then
 	python3 "$tool" . >"$TMP/house" 2>&1 && r=0 || r=$?

@@ -3,8 +3,9 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * A live session of cloopd-net over a socket pair, without TLS, with a clock
- * of our own: pings nobody should send (BC-28), and an end that waits for a
- * disk that fails (01 §9.4, 04 §18).
+ * of our own: pings nobody should send (BC-28), peers that do not read
+ * (BC-34), ends at any moment (BC-32), and an end that waits for a disk that
+ * fails (01 §9.4, 04 §18).
  */
 #include "unit.h"
 
@@ -62,7 +63,7 @@ set_up(void)
 static void
 tear_down(void)
 {
-	if (s->state != HST_DEAD)
+	if (s != NULL && s->state != HST_DEAD)
 		hs_run(s, HE_FAIL);
 	(void)hs_settle_all(&hub);
 	h = NULL;
@@ -185,6 +186,101 @@ test_pings(void)
 	tear_down();
 }
 
+/* It names no handle: for the device the workload is over. */
+static void
+beat(void)
+{
+	say(WS_TEXT, "{\"v\":26,\"type\":\"heartbeat\",\"id\":\"hb-1\","
+	    "\"payload\":{\"seq\":1}}");
+}
+
+/* A peer that does not read: the queue has an end (BC-34). */
+static void
+test_unread(void)
+{
+	static uint8_t block[65536];
+	size_t i;
+
+	TEST_START("a peer that does not read is not read from either");
+	set_up();
+	for (i = 0; i < MAX_SESSION_OUT_LEN / sizeof(block); i++)
+		ASSERT_ERR(hs_put_bytes(s, block, sizeof(block)), CL_OK);
+	s->seen = 0;
+	beat();
+	ASSERT_FALSE(s->seen);
+	ASSERT_INT_EQ(s->state, HST_LIVE);
+
+	TEST_START("one byte more than may wait, and it is closed (BC-34)");
+	ASSERT_ERR(hs_put_bytes(s, "x", 1), CL_LIMIT);
+	hs_flush(s);
+	ASSERT_INT_EQ(s->state, HST_DEAD);
+	ASSERT_TRUE(is_told(MSG_SESSION_DOWN, NULL));
+	tear_down();
+
+	TEST_START("one that takes nothing for 20 s is closed");
+	set_up();
+	for (i = 0; i < 16; i++)
+		ASSERT_ERR(hs_put_bytes(s, block, sizeof(block)), CL_OK);
+	hs_flush(s);
+	s->seen_at = hub.now + WRITE_TIMEOUT_MS;
+	ASSERT_FALSE(hs_is_stalled(s, hub.now + WRITE_TIMEOUT_MS));
+	ASSERT_TRUE(hs_is_stalled(s, hub.now + WRITE_TIMEOUT_MS + 1));
+	tear_down();
+}
+
+/* Connections end at random moments; deadlines come all the while. */
+static void
+test_deadlines(void)
+{
+	static struct hub_addr addr;
+	struct hs_queue *lists[2];
+	struct hs *t, *next;
+	int fds[2], peers[64];
+	unsigned int i, k, n = 0, seed = 32;
+
+	TEST_START("no deadline finds a connection that is gone (BC-32)");
+	set_up();
+	lists[0] = &hub.sessions.young;
+	lists[1] = &hub.sessions.live;
+	for (i = 0; i < 4000; i++) {
+		ASSERT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM |
+		    SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+		hs_new(&hub, fds[0], 0, &addr, 1, NULL, 0);
+		t = hs_find_conn(&hub.sessions, i + 2);
+		seed = seed * 1103515245 + 12345;
+		if (seed >> 30 & 1)
+			hs_enter_state(t, HST_LIVE, HE_NONE);
+		if (n == 64) {
+			for (k = 0; k < n; k++)
+				close(peers[k]);
+			n = 0;
+		}
+		peers[n++] = fds[1];
+		hub.now += (int64_t)(seed >> 16 & 0x3fff);
+		for (k = 0; k < 2; k++)
+			TAILQ_FOREACH_SAFE(t, lists[k], link, next) {
+				seed = seed * 1103515245 + 12345;
+				if ((seed >> 28) == 0)
+					hs_run(t, HE_FAIL);
+				else if ((seed >> 28) < 4)
+					hs_pump(t);
+			}
+		hs_on_time(&hub);
+		(void)hs_settle_all(&hub);
+		while (is_told(MSG_SESSION_DOWN, NULL))
+			;
+	}
+	while (n > 0)
+		close(peers[--n]);
+	s = NULL;
+	for (k = 0; k < 2; k++)
+		TAILQ_FOREACH_SAFE(t, lists[k], link, next)
+			hs_run(t, HE_FAIL);
+	(void)hs_settle_all(&hub);
+	ASSERT_SIZE_T_EQ(hub.sessions.nyoung + hub.sessions.nlive, 0);
+	tear_down();
+}
+
 static int
 open_temp(void)
 {
@@ -240,14 +336,6 @@ end_workload(void)
 	    "\"started_at\":\"2026-01-02T03:04:05Z\","
 	    "\"finished_at\":\"2026-01-02T03:04:06Z\"},"
 	    "\"final_offset\":7}}");
-}
-
-/* It names no handle: for the device the workload is over. */
-static void
-beat(void)
-{
-	say(WS_TEXT, "{\"v\":26,\"type\":\"heartbeat\",\"id\":\"hb-1\","
-	    "\"payload\":{\"seq\":1}}");
 }
 
 static void
@@ -334,4 +422,5 @@ test_quiet(void)
 	log_init("test", LOGL_FATAL, LOGF_TEXT);
 }
 
-UNIT_MAIN(test_quiet, test_pings, test_held_end, test_lost)
+UNIT_MAIN(test_quiet, test_pings, test_unread, test_deadlines, test_held_end,
+    test_lost)

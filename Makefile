@@ -7,7 +7,7 @@
 #	make		build the programs into build/
 #	make demo	the whole thing once, live, on this machine
 #	make check	both builds, all tests, one closing line
-#	make check-slow	what takes an hour: 2 000 cuts, a longer siege
+#	make check-slow	what takes an hour: 2 000 cuts, sieges, large trees
 #	make bench	us beside our peers: [ROW="idle parse"] [ROUNDS=5]
 #	make install	DESTDIR= and prefix= are honoured
 #
@@ -161,9 +161,10 @@ LIBS_cloop-shim = $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
 # Runs git for a workload, as its user.
 GIT_JOB = agent/git_orders.o agent/git_env.o agent/git_exec.o agent/git_tree.o \
 	agent/git_workspace.o agent/git_shadow.o agent/git_return.o \
-	common/devjob.o common/redact.o $(SPEC) $(COMMON)
+	agent/git_net.o sandbox/landlock.o sandbox/filter.o \
+	sandbox/filter_git.o common/devjob.o common/redact.o $(SPEC) $(COMMON)
 OBJS_cloop-git = agent/cloop_git.o $(GIT_JOB)
-LIBS_cloop-git = $(LIB_CRYPTO) $(LIB_BSD)
+LIBS_cloop-git = $(LIB_CRYPTO) $(LIB_SECCOMP) $(LIB_BSD)
 
 # Unpacks and reads a project's documents, as the workload's user.
 OBJS_cloop-seed = agent/fetch_seed.o agent/git_orders.o agent/git_tree.o \
@@ -191,8 +192,9 @@ OBJS_cloopctl = priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \
 	priv/bundlevet.o priv/bundlevet_git.o priv/cloopctl_admin.o \
 	priv/cloopctl_secret.o priv/cloopctl_lease.o common/ctlclient.o \
 	common/ctlmsg.o common/ctllease.o common/leasemsg.o common/workmsg.o \
-	common/logindex.o common/flatjson.o sandbox/landlock.o $(SPEC) $(COMMON)
-LIBS_cloopctl = $(LIB_MD) $(LIB_BSD)
+	common/logindex.o common/flatjson.o sandbox/landlock.o \
+	sandbox/filter.o sandbox/filter_git.o $(SPEC) $(COMMON)
+LIBS_cloopctl = $(LIB_SECCOMP) $(LIB_MD) $(LIB_BSD)
 
 # Where each program goes.
 SBIN_PROGS = cloopd cloop-agentd cloop-keygen cloop-enroll
@@ -394,9 +396,10 @@ unit: $(addprefix $(B)/,$(PICKED_TESTS)) $(addprefix $(B)/asan/,$(PICKED_TESTS))
 	@$(RUN) -b $(B) -b $(B)/asan unit fuzz
 
 # The slow tier: 2 000 cuts (regress/torture), 10 000 connections
-# (regress/abuse).
+# (regress/abuse), every cut of a return, large trees.
 check-slow: check-build users
-	@CLOOP_CUTS=2000 ABUSE=many $(RUN) -b $(B) -o torture -o abuse regress
+	@CLOOP_CUTS=2000 ABUSE=many CLOOP_SLOW=1 $(RUN) -b $(B) \
+	    -o "torture abuse git-" regress
 
 regress: check-build
 	@$(RUN) -b $(B) -b $(B)/asan regress

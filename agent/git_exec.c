@@ -8,6 +8,7 @@
  * here and becomes a value only where gx_load_id() and git_return.c check
  * its form.
  */
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -80,6 +81,9 @@ gx_child(const struct gx_run *run, char *const *argv, char *const *envp,
 	/* These two are for git's own children. */
 	if ((run->cred_fd != -1 && fcntl(run->cred_fd, F_SETFD, 0) == -1) ||
 	    (run->ca_fd != -1 && fcntl(run->ca_fd, F_SETFD, 0) == -1))
+		_exit(127);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
+	    gn_start_walls(run->g, run->x->flags) != CL_OK)
 		_exit(127);
 	execve(argv[0], argv, envp);
 	_exit(127);

@@ -3,10 +3,11 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Inside of cloop-git, the job that runs git for a workload (04 §8, §9,
- * §19).  Prefixes: gj_ (job, git_orders.c), ge_ (environment, git_env.c), gx_
- * (running git, git_exec.c), gt_ (files, git_tree.c), gw_ (the workspace,
- * git_workspace.c), gs_ (a repository of our own over the tree's objects,
- * git_shadow.c), gr_ (what goes back, git_return.c).
+ * §19).  Prefixes: gj_ (job, git_orders.c), ge_ (environment, git_env.c), gn_
+ * (its network, git_net.c), gx_ (running git, git_exec.c), gt_ (files,
+ * git_tree.c), gw_ (the workspace, git_workspace.c), gs_ (a repository of our
+ * own over the tree's objects, git_shadow.c), gr_ (what goes back,
+ * git_return.c).
  */
 #ifndef CLOOP_GIT_JOB_H
 #define CLOOP_GIT_JOB_H
@@ -91,6 +92,15 @@ void ge_clear(struct ge *e);
 char *ge_get_host(const char *url);
 /* 1 when both name the same repository (04 §8.3.1). */
 int ge_is_same_url(const char *a, const char *b);
+
+/* --- git_net.c --- */
+
+#define GN_PORTS 8		/* the forge's, DNS, a few proxies' */
+
+/* TCP ports a git of GE_NETWORK may connect to; how many. */
+size_t gn_find_ports(const struct gj *g, uint16_t *ports, size_t max);
+/* In the child, before exec: no network, or that of `flags` only.  CL_*. */
+int gn_start_walls(const struct gj *g, unsigned int flags);
 
 /* --- git_exec.c --- */
 

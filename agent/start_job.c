@@ -76,7 +76,8 @@ start_check_support(const struct agentd *a, const struct spec *s)
 	if (start_is_set(s->refusal))
 		return s->refusal;
 	if (s->git_ca != NULL)
-		return "this device cannot honour a git CA";
+		return "this device cannot honour a git CA: name the roots "
+		    "in GIT_SSL_CAINFO of its agent";
 	if (s->virtual != NULL)
 		return "this device has no virtual executors";
 	if (s->sandbox.mode != NULL &&

@@ -5,7 +5,8 @@
  * Child processes of cloopctl.  They run as the operator, who owns the
  * repositories, and not as a user of the hub, who must not: what comes from
  * a device is imported into a repository of its own first, by a git that
- * Landlock keeps from writing anywhere else.
+ * Landlock keeps from writing anywhere else, and seccomp from everything
+ * that is no file and no child of its own.
  */
 #include "gitjob.h"
 
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "../common/err.h"
+#include "../sandbox/filter.h"
 #include "../sandbox/landlock.h"
 #include "../common/util.h"
 
@@ -141,6 +143,9 @@ gitjob_exec(const struct gitjob *j, const struct landlock *walls, int out,
 		_exit(127);
 	closefrom(3);	/* the rules have a descriptor, too */
 	(void)setpgid(0, 0);
+	if (j->write_dir != NULL && filter_has_seccomp() &&
+	    filter_start_git() != CL_OK)
+		_exit(127);
 	(void)execvpe(argv[0], argv, gitjob_env);
 	_exit(127);
 }
@@ -164,6 +169,12 @@ gitjob_add_words(struct gitjob *j, const char *p, size_t n)
 		    (unsigned char)p[i] < 0x20 || p[i] == 0x7f ||
 		    p[i] == '\0' ? '?' : p[i];
 	j->err[have + n] = '\0';
+}
+
+static void
+gitjob_say(struct gitjob *j, const char *words)
+{
+	gitjob_add_words(j, words, strlen(words));
 }
 
 static int
@@ -228,11 +239,15 @@ gitjob_wait(struct gitjob *j, pid_t pid, int r)
 		if (errno != EINTR)
 			return CL_SYSTEM;
 	j->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-	if (r == CL_OK && j->status == -1)
-		gitjob_add_words(j, "killed: out of time or memory", 29);
-	if (r == CL_OK && j->status == 127 && j->err[0] == '\0')
-		gitjob_add_words(j, "it cannot be started", 20);
-	return r != CL_OK ? r : j->status == 0 ? CL_OK : CL_STATE;
+	if (r != CL_OK)
+		return r;
+	if (j->status == -1 && WTERMSIG(status) == SIGSYS)
+		gitjob_say(j, "killed: it asked for what git needs not");
+	else if (j->status == -1)
+		gitjob_say(j, "killed: out of time or memory");
+	else if (j->status == 127 && j->err[0] == '\0')
+		gitjob_say(j, "it cannot be started");
+	return j->status == 0 ? CL_OK : CL_STATE;
 }
 
 static int

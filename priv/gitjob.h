@@ -4,8 +4,9 @@
  *
  * git for cloopctl: one process with a clean environment, no user or system
  * configuration, bounded output, time and memory; for bytes that came from
- * a device also unable to write outside one directory or to open a TCP
- * connection (where the kernel has Landlock).
+ * a device also unable to write outside one directory (where the kernel has
+ * Landlock), to open a socket or to do anything else git has no need of
+ * (seccomp: it dies).
  */
 #ifndef PRIV_GITJOB_H
 #define PRIV_GITJOB_H

@@ -99,6 +99,35 @@ job "$TMP/w5" op=provision kind=git repo="$URL/moved/r.git"
 refused "a redirect is not followed" 'fetch failed'
 grep -q ' /open/r.git.*auth=yes' "$F/log" && fail "a credential leaked"
 
+# What a git that was taken over could say to whom (00 §3.2).
+cat >"$TMP/git" <<END
+#!/bin/sh
+for word; do
+	case \$word in
+	fetch) perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0);
+	    connect(S, sockaddr_in(1, INADDR_LOOPBACK)); print "fetch: \$!\n"'
+		;;
+	checkout) perl -e 'socket(S, 2, 1, 0); print "checkout: has one\n"'
+		echo "checkout: \$?"
+		;;
+	esac >>"$TMP/tried"
+done
+exec git "\$@"
+END
+chmod 755 "$TMP/git"
+job "$TMP/n1" op=provision kind=git repo="$URL/open/r.git" git="$TMP/git"
+ok "a git with a wrapper"
+abi=$(python3 -c 'import ctypes
+print(ctypes.CDLL(None).syscall(444, None, 0, 1))')
+if [ "$abi" -ge 4 ]; then
+	grep -q '^fetch: Permission denied$' "$TMP/tried" &&
+	    pass "connects to the forge's port only" ||
+	    fail "another port: $(cat "$TMP/tried")"
+fi
+grep -q '^checkout: 159$' "$TMP/tried" &&
+    pass "one that works on the tree dies of a socket" ||
+    fail "a socket: $(cat "$TMP/tried")"
+
 # The size limit.
 cd "$TMP/src" || exit 1
 head -c 3000000 /dev/urandom >big; git add -A; git commit -q -m big

@@ -17,11 +17,11 @@ cloopd-ctl	libevent_core libseccomp libcap-ng
 cloop-agentd	libevent_core libcrypto libseccomp libcap-ng
 agentd-fetch	libevent_core libssl libcrypto libjson-c libseccomp libcap-ng
 cloop-shim	libseccomp libcap-ng
-cloop-git	libcrypto
+cloop-git	libcrypto libseccomp
 cloop-seed	libjson-c libz
 cloop-keygen	libsqlite3 libcrypto libssl
 cloop-enroll	libsqlite3 libcrypto
-cloopctl	-
+cloopctl	libseccomp
 END
 
 # Prefixes of functions that parse what comes from outside.

@@ -59,8 +59,10 @@ OBJS_test_handledir = agent/handledir.o agent/procid.o $(COMMON)
 OBJS_test_start = agent/start_job.o agent/work_check.o \
 	agent/environment.o sandbox/shim_job.o $(SPEC) $(SPAWN)
 LIBS_test_start = $(SPAWN_LIBS)
-OBJS_test_git_env = agent/git_env.o common/devjob.o common/redact.o \
-	$(SPEC) $(COMMON)
+OBJS_test_git_env = agent/git_env.o agent/git_net.o common/devjob.o \
+	common/redact.o sandbox/landlock.o sandbox/filter.o \
+	sandbox/filter_git.o $(SPEC) $(COMMON)
+LIBS_test_git_env = $(LIB_SECCOMP)
 OBJS_test_git_tree = agent/git_tree.o $(COMMON)
 OBJS_test_work_save = agent/work_save.o agent/workdir.o common/devjob.o \
 	$(SPEC) $(COMMON)
@@ -95,7 +97,7 @@ LIBS_test_spawn = $(SPAWN_LIBS)
 OBJS_test_self = $(SELF) $(COMMON)
 LIBS_test_self = $(SPAWN_LIBS)
 OBJS_test_landlock = sandbox/landlock.o $(COMMON)
-OBJS_test_filter = sandbox/filter.o $(COMMON)
+OBJS_test_filter = sandbox/filter.o sandbox/filter_git.o $(COMMON)
 LIBS_test_filter = $(LIB_SECCOMP)
 OBJS_test_shim_job = sandbox/shim_job.o $(COMMON)
 OBJS_test_spool = common/spool.o $(COMMON)
@@ -165,9 +167,18 @@ LIBS_test_lease = $(LIBS_cloopd)
 OBJS_test_hub_take = net/hub_take.o $(SPEC) $(COMMON)
 LIBS_test_hub_take = $(LIB_CRYPTO)
 OBJS_test_bundlevet = priv/bundlevet.o priv/bundlevet_git.o priv/gitjob.o \
-	sandbox/landlock.o $(SPEC) $(COMMON)
-LIBS_test_bundlevet = $(LIB_MD)
+	sandbox/landlock.o sandbox/filter.o sandbox/filter_git.o $(SPEC) \
+	$(COMMON)
+LIBS_test_bundlevet = $(LIB_MD) $(LIB_SECCOMP)
 OBJS_test_bundleland = $(OBJS_test_bundlevet)
-LIBS_test_bundleland = $(LIB_MD)
+LIBS_test_bundleland = $(LIB_MD) $(LIB_SECCOMP)
 OBJS_test_hwork = $(MONITOR)
 LIBS_test_hwork = $(LIBS_cloopd)
+OBJS_test_fetch_incoming = $(FRAME) $(COMMON)
+LIBS_test_fetch_incoming = $(LIB_JSONC)
+OBJS_test_fetch_back = common/devjob.o $(FRAME) $(COMMON)
+LIBS_test_fetch_back = $(LIB_JSONC)
+OBJS_test_wjob = agent/chan.o common/devjob.o sandbox/shim_job.o $(SPEC) \
+	$(COMMON)
+LIBS_test_wjob = $(LIB_EVENT)
+OBJS_fuzz_workmsg = common/devjob.o common/workmsg.o $(SPEC) $(COMMON)

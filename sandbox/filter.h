@@ -13,6 +13,9 @@
 /* Load it for this process and its descendants; no-new-privs must be set.
  * CL_SYSTEM, CL_NOMEM. */
 int filter_start_workload(void);
+/* For git over a device's objects (cloopctl result): an allow list that
+ * kills; loaded before exec, as the one above. */
+int filter_start_git(void);
 /* For the init of a workload's pid namespace: it may wait and end. */
 int filter_start_init(void);
 /* 1 when this kernel has seccomp filters. */

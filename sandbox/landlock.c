@@ -27,6 +27,13 @@
 #define LL_SCOPE_ABSTRACT (1ULL << 0)	/* ABI 6 */
 #define LL_SCOPE_SIGNAL (1ULL << 1)
 
+#define LL_RULE_PORT 2			/* ABI 4 */
+
+struct landlock_port_attr {
+	uint64_t access;
+	uint64_t port;
+};
+
 /* struct landlock_ruleset_attr as of ABI 6. */
 struct landlock_attr {
 	uint64_t fs;
@@ -37,6 +44,7 @@ struct landlock_attr {
 struct landlock {
 	int fd;
 	uint64_t fs;		/* handled rights */
+	uint64_t net;
 };
 
 /* Our bits to the kernel's; `file` is what applies to a non-directory. */
@@ -95,7 +103,8 @@ landlock_new(unsigned int forbid, struct landlock **lp)
 	*lp = NULL;
 	if (abi == 0)
 		return CL_UNSUPPORTED;
-	attr.fs = landlock_handled(abi);
+	if ((forbid & LL_ANY_FILE) == 0)
+		attr.fs = landlock_handled(abi);
 	if (abi >= 4) {
 		len = offsetof(struct landlock_attr, scoped);
 		if ((forbid & LL_NO_TCP) != 0)
@@ -108,9 +117,13 @@ landlock_new(unsigned int forbid, struct landlock **lp)
 		if ((forbid & LL_NO_SIGNAL) != 0)
 			attr.scoped |= LL_SCOPE_SIGNAL;
 	}
+	/* The kernel refuses what has no effect. */
+	if (attr.fs == 0 && attr.net == 0 && attr.scoped == 0)
+		return CL_UNSUPPORTED;
 	if ((l = calloc(1, sizeof(*l))) == NULL)
 		return CL_NOMEM;
 	l->fs = attr.fs;
+	l->net = attr.net;
 	l->fd = (int)syscall(SYS_landlock_create_ruleset, &attr, len, 0);
 	if (l->fd == -1) {
 		free(l);
@@ -166,6 +179,19 @@ landlock_add_path(struct landlock *l, const char *path, unsigned int access)
 	r = landlock_add_fd(l, fd, access);
 	close(fd);
 	return r;
+}
+
+int
+landlock_add_port(struct landlock *l, uint16_t port)
+{
+	struct landlock_port_attr rule = { LL_NET_CONNECT_TCP, port };
+
+	if (l->net == 0)
+		return CL_OK;
+	if (syscall(SYS_landlock_add_rule, l->fd, LL_RULE_PORT, &rule, 0) ==
+	    -1)
+		return CL_SYSTEM;
+	return CL_OK;
 }
 
 int

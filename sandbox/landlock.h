@@ -28,13 +28,15 @@
 #define LL_NO_TCP 0x01		/* bind and connect of TCP sockets (ABI 4) */
 #define LL_NO_ABSTRACT 0x02	/* abstract unix sockets outside (ABI 6) */
 #define LL_NO_SIGNAL 0x04	/* signals to processes outside (ABI 6) */
+#define LL_ANY_FILE 0x08	/* files are not restricted at all */
 
 /* The kernel's ABI version, 0 when Landlock is not there or disabled. */
 int landlock_get_abi(void);
 
 struct landlock;
 
-/* A new rule set; CL_UNSUPPORTED, CL_NOMEM, CL_SYSTEM. */
+/* A new rule set; CL_UNSUPPORTED (nothing would be restricted, too),
+ * CL_NOMEM, CL_SYSTEM. */
 int landlock_new(unsigned int forbid, struct landlock **lp);
 void landlock_free(struct landlock *l);
 
@@ -44,6 +46,9 @@ int landlock_add_path(struct landlock *l, const char *path,
     unsigned int access);
 /* The same for an open descriptor (borrowed). */
 int landlock_add_fd(struct landlock *l, int fd, unsigned int access);
+
+/* LL_NO_TCP, but for connections to this port. */
+int landlock_add_port(struct landlock *l, uint16_t port);
 
 /* Enforce on this thread and what it starts; no-new-privs must be set. */
 int landlock_start(const struct landlock *l);

@@ -213,6 +213,48 @@ test_pack(void)
 }
 
 static void
+test_bombs(void)
+{
+	static const char *const kinds[] = { "delta", "claim" };
+	char cwd[300], script[512];
+	size_t i;
+
+	TEST_START("objects that are huge: a delta, a claim");
+	ASSERT_TRUE(getcwd(cwd, sizeof(cwd)) != NULL);
+	reset();
+	bundle("echo 1 >src/a; g add -A; g commit -q -m a");
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		unit_note("%s", kinds[i]);
+		(void)snprintf(script, sizeof(script), "python3 "
+		    "%s/regress/fixtures/bombs.py %s %s %s " BRANCH " b; "
+		    "test $(wc -c <b) -lt 100000", cwd, kinds[i], base,
+		    head);
+		(void)shell(script);
+		refused("git refuses the objects");
+	}
+}
+
+/* What a git that was taken over would try: cloopctl's child dies of it. */
+static void
+test_walls(void)
+{
+	const char *args[] = { "-e", "socket(S, 2, 1, 0); print 1", NULL };
+	struct gitjob j;
+
+	if (access("/usr/bin/perl", X_OK) == -1)
+		TEST_SKIP("perl is not installed");
+	TEST_START("05 §23.5: a socket is the end of a confined git");
+	gitjob_init(&j, NULL, tmp_dir);
+	ASSERT_ERR(gitjob_run_program(&j, "perl", args), CL_STATE);
+	ASSERT_INT_EQ(j.status, -1);
+	ASSERT_TRUE(strstr(j.err, "it asked for what git needs not") != NULL);
+	TEST_START("the same program without walls is no test of them");
+	gitjob_init(&j, NULL, NULL);
+	ASSERT_ERR(gitjob_run_program(&j, "perl", args), CL_OK);
+	gitjob_clear(&j);
+}
+
+static void
 test_tree(void)
 {
 	TEST_START("a submodule");
@@ -285,4 +327,5 @@ test_repository(void)
 	(void)shell("rm -rf ../\"${PWD##*/}\"");
 }
 
-UNIT_MAIN(test_good, test_header, test_pack, test_tree, test_repository)
+UNIT_MAIN(test_good, test_header, test_pack, test_bombs, test_walls,
+    test_tree, test_repository)

@@ -12,6 +12,7 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -114,6 +115,78 @@ test_calls(void)
 	}
 }
 
+/* What git over a device's objects may not ask for: the signal it dies of,
+ * or minus the errno it gets. */
+static const struct git_call {
+	const char *name;
+	long nr;
+	long a[3];
+	int want;
+} git_calls[] = {
+	{ "tcp", SYS_socket, { AF_INET, SOCK_STREAM, 0 }, SIGSYS },
+	{ "tcp6", SYS_socket, { AF_INET6, SOCK_STREAM, 0 }, SIGSYS },
+	{ "netlink", SYS_socket, { AF_NETLINK, SOCK_RAW, 0 }, SIGSYS },
+	{ "unix", SYS_socket, { AF_UNIX, SOCK_STREAM, 0 }, -EAFNOSUPPORT },
+	{ "unix, high bits", SYS_socket, { AF_UNIX | (1L << 32),
+	    SOCK_STREAM, 0 }, -EAFNOSUPPORT },
+	{ "socketpair", SYS_socketpair, { AF_UNIX, SOCK_STREAM, 0 },
+	    SIGSYS },
+	{ "connect", SYS_connect, { -1, 0, 0 }, SIGSYS },
+	{ "ptrace", SYS_ptrace, { PTRACE_TRACEME, 0, 0 }, SIGSYS },
+	{ "process_vm_readv", SYS_process_vm_readv, { 1, 0, 0 }, SIGSYS },
+	{ "pidfd_open", SYS_pidfd_open, { 1, 0, 0 }, SIGSYS },
+	{ "mount", SYS_mount, { 0 }, SIGSYS },
+	{ "chroot", SYS_chroot, { 0 }, SIGSYS },
+	{ "unshare", SYS_unshare, { CLONE_NEWUSER, 0, 0 }, SIGSYS },
+	{ "setns", SYS_setns, { -1, 0, 0 }, SIGSYS },
+	{ "clone user", SYS_clone, { CLONE_NEWUSER | SIGCHLD, 0, 0 },
+	    SIGSYS },
+	{ "clone3", SYS_clone3, { 0 }, -ENOSYS },
+	{ "setuid", SYS_setuid, { 0 }, SIGSYS },
+	{ "bpf", SYS_bpf, { 0 }, SIGSYS },
+	{ "io_uring_setup", SYS_io_uring_setup, { 1, 0, 0 }, SIGSYS },
+	{ "keyctl", SYS_keyctl, { 0 }, SIGSYS },
+	{ "memfd_create", SYS_memfd_create, { 0 }, SIGSYS },
+	{ "prctl", SYS_prctl, { PR_SET_NAME, 0, 0 }, SIGSYS },
+	{ "getpid", SYS_getpid, { 0 }, 0 },
+	{ "close", SYS_close, { -1, 0, 0 }, -EBADF },
+};
+
+static int
+git_call_end(const struct git_call *c)
+{
+	struct rlimit none = { 0, 0 };
+	int status;
+	pid_t pid;
+	long rc;
+
+	fflush(stdout);
+	if ((pid = fork()) == 0) {
+		(void)setrlimit(RLIMIT_CORE, &none);
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+		    filter_start_git() != CL_OK)
+			_exit(255);
+		errno = 0;
+		rc = syscall(c->nr, c->a[0], c->a[1], c->a[2], 0, 0, 0);
+		_exit(rc == -1 ? errno : 0);
+	}
+	waitpid(pid, &status, 0);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
+}
+
+static void
+test_git(void)
+{
+	size_t i;
+
+	TEST_START("05 §23.5: git over foreign objects dies of a wrong call");
+	for (i = 0; i < sizeof(git_calls) / sizeof(git_calls[0]); i++) {
+		unit_note("%s", git_calls[i].name);
+		ASSERT_INT_EQ(git_call_end(&git_calls[i]),
+		    git_calls[i].want);
+	}
+}
+
 static void
 test_programs(void)
 {
@@ -143,4 +216,4 @@ test_programs(void)
 	}
 }
 
-UNIT_MAIN(test_calls, test_programs)
+UNIT_MAIN(test_calls, test_git, test_programs)

@@ -148,4 +148,48 @@ test_urls(void)
 	ASSERT_INT_EQ(ge_is_same_url("", "https://h/r"), 0);
 }
 
-UNIT_MAIN(test_closed, test_credential, test_urls)
+/* Ports that `host` and the proxies of `env` (NULL: none) give. */
+static const char *
+ports(const char *host, const char *env)
+{
+	static char text[64];
+	uint16_t v[GN_PORTS];
+	struct gj job = { 0 };
+	char *list[] = { (char *)(uintptr_t)env, (char *)(uintptr_t)
+	    "no_proxy=a:1,b:2" };
+	size_t i, n, len = 0;
+
+	job.host = (char *)(uintptr_t)host;
+	job.plan.env = list;
+	job.plan.nenv = env == NULL ? 0 : 2;
+	n = gn_find_ports(&job, v, GN_PORTS);
+	for (i = 0, text[0] = '\0'; i < n; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+		    "%s%u", i == 0 ? "" : " ", v[i]);
+	return text;
+}
+
+static void
+test_ports(void)
+{
+	TEST_START("00 §3.2: the forge's port, DNS, the proxies'");
+	ASSERT_STRING_EQ(ports("forge.example", NULL), "443 53");
+	ASSERT_STRING_EQ(ports("forge.example:8443", NULL), "8443 53");
+	ASSERT_STRING_EQ(ports("[::1]:8443", NULL), "8443 53");
+	ASSERT_STRING_EQ(ports("[2001:db8::44]", NULL), "443 53");
+	ASSERT_STRING_EQ(ports("forge.example:", NULL), "443 53");
+	ASSERT_STRING_EQ(ports("forge.example:65536", NULL), "443 53");
+	ASSERT_STRING_EQ(ports("forge.example:0", NULL), "443 53");
+	ASSERT_STRING_EQ(ports("f", "HTTPS_PROXY=http://proxy:3128/"),
+	    "443 53 3128");
+	ASSERT_STRING_EQ(ports("f", "https_proxy=http://u:99@proxy:3128"),
+	    "443 53 3128");
+	ASSERT_STRING_EQ(ports("f", "ALL_PROXY=socks5h://proxy"),
+	    "443 53 1080");
+	ASSERT_STRING_EQ(ports("f", "ALL_PROXY=https://proxy"),
+	    "443 53 443");
+	ASSERT_STRING_EQ(ports("f", "ALL_PROXY=proxy:8080"), "443 53 8080");
+	ASSERT_STRING_EQ(ports(NULL, NULL), "");
+}
+
+UNIT_MAIN(test_closed, test_credential, test_urls, test_ports)

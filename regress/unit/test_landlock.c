@@ -7,7 +7,9 @@
  */
 #include "unit.h"
 
+#include <netinet/in.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -100,4 +102,59 @@ test_rules(void)
 	ASSERT_INT_EQ(status, 0);
 }
 
-UNIT_MAIN(test_rules)
+/* The errno of a connection to a port of ours where nobody listens. */
+static int
+try_port(uint16_t port)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+	    .sin_addr = { htonl(INADDR_LOOPBACK) }, .sin_port = htons(port) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), saved;
+
+	saved = connect(fd, (struct sockaddr *)&sin, sizeof(sin)) == 0 ? 0 :
+	    errno;
+	close(fd);
+	return saved;
+}
+
+static void
+port_child(void)
+{
+	struct landlock *l;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    landlock_new(LL_NO_TCP | LL_ANY_FILE, &l) != CL_OK ||
+	    landlock_add_port(l, 2) != CL_OK || landlock_start(l) != CL_OK)
+		_exit(1);
+	landlock_free(l);
+	if (try_port(2) != ECONNREFUSED)
+		_exit(2);
+	if (try_port(1) != EACCES || try_port(3) != EACCES)
+		_exit(3);
+	if (!can_read("/etc/passwd"))
+		_exit(4);
+	_exit(0);
+}
+
+static void
+test_ports(void)
+{
+	struct landlock *l;
+	int status;
+	pid_t pid;
+
+	TEST_START("a named port can be connected to, no other; files stay");
+	if (landlock_get_abi() < 4) {
+		ASSERT_ERR(landlock_new(LL_NO_TCP | LL_ANY_FILE, &l),
+		    CL_UNSUPPORTED);
+		TEST_SKIP("this kernel's Landlock knows no ports");
+	}
+	ASSERT_INT_EQ(try_port(1), ECONNREFUSED);
+	fflush(stdout);
+	if ((pid = fork()) == 0)
+		port_child();
+	waitpid(pid, &status, 0);
+	ASSERT_INT_EQ(status, 0);
+	ASSERT_ERR(landlock_new(LL_ANY_FILE, &l), CL_UNSUPPORTED);
+}
+
+UNIT_MAIN(test_rules, test_ports)

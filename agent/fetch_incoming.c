@@ -55,7 +55,7 @@ fi_free(struct fs *fs, struct fi *t)
 	TAILQ_REMOVE(&fs->incoming, t, entry);
 	fs->nincoming--;
 	/* The hub waited for this one's file. */
-	if (t->fd == -1)
+	if (t->held != NULL)
 		fl_pause(fs->link, 0);
 	if (t->fd != -1)
 		close(t->fd);
@@ -85,7 +85,7 @@ fi_check_idle(struct fs *fs, int64_t now)
 
 	for (t = TAILQ_FIRST(&fs->incoming); t != NULL; t = next) {
 		next = TAILQ_NEXT(t, entry);
-		if (t->fd == -1 || now - t->used_at < FI_IDLE_MS)
+		if (t->held != NULL || now - t->used_at < FI_IDLE_MS)
 			continue;
 		log_info("branch-dropped", "handle=%s reason=\"nobody "
 		    "claimed it\"", log_q(t->handle));
@@ -198,7 +198,7 @@ fi_on_opened(struct fs *fs, struct imsg *m)
 		return r;
 	t = fi_find(fs, a->handle);
 	fa_del(fs, a);
-	if (t == NULL || t->fd != -1)
+	if (t == NULL || t->held == NULL)
 		return CL_OK;
 	t->fd = imsg_take_fd(m);
 	if (!ok)

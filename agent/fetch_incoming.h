@@ -24,10 +24,10 @@ struct imsg;
 struct fi {
 	TAILQ_ENTRY(fi) entry;
 	char handle[MAX_ID_LEN + 1];
-	int fd;				/* -1: asked for */
+	int fd;				/* -1: none yet, or never */
 	int64_t total, received;
 	int64_t used_at;		/* of its last chunk */
-	uint8_t *held;			/* first chunk, no file yet */
+	uint8_t *held;			/* first chunk, the file is asked for */
 	size_t held_len;
 	char failure[FI_FAILURE_MAX];	/* "": none so far */
 };

@@ -131,6 +131,7 @@ struct run_work {
 	const char *branch_bundle;	/* REPOSITORY:BRANCH */
 	const char *write_back;	/* push, bundle */
 	const char *branch;
+	const char *max_bundle;
 	const char *depth;
 };
 /* Into the spec; *fdp: the bundle in a sealed memfd, -1 without one.

@@ -45,7 +45,8 @@ enum { RUN_ON = 256, RUN_ENV, RUN_WORKDIR, RUN_TIMEOUT, RUN_MEMORY, RUN_CPUS,
 	RUN_PIDS, RUN_DISK, RUN_SANDBOX, RUN_IMAGE, RUN_RUNTIME, RUN_EGRESS,
 	RUN_GRANT,
 	RUN_DETACH, RUN_NAME, RUN_LABEL, RUN_SECRET, RUN_GIT, RUN_DEPTH,
-	RUN_SEED, RUN_BRANCH_BUNDLE, RUN_WRITE_BACK, RUN_BRANCH };
+	RUN_SEED, RUN_BRANCH_BUNDLE, RUN_WRITE_BACK, RUN_BRANCH,
+	RUN_MAX_BUNDLE };
 
 static const struct option run_options[] = {
 	{ "on", required_argument, NULL, RUN_ON },
@@ -71,6 +72,7 @@ static const struct option run_options[] = {
 	{ "branch-bundle", required_argument, NULL, RUN_BRANCH_BUNDLE },
 	{ "write-back", required_argument, NULL, RUN_WRITE_BACK },
 	{ "branch", required_argument, NULL, RUN_BRANCH },
+	{ "max-bundle", required_argument, NULL, RUN_MAX_BUNDLE },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -241,6 +243,9 @@ run_set_work(struct run_work *w, int option, const char *value)
 		    strcmp(value, "bundle") == 0 ? CL_OK : CL_FORMAT;
 	case RUN_BRANCH:
 		w->branch = value;
+		return CL_OK;
+	case RUN_MAX_BUNDLE:
+		w->max_bundle = value;
 		return CL_OK;
 	default:
 		return CL_NOTFOUND;

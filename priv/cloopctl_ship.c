@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "cloopctl.h"
+#include "../common/conf.h"
 #include "../common/err.h"
 #include "gitjob.h"
 #include "../common/idgen.h"
@@ -257,10 +258,30 @@ ship_add_git(struct ctl *c, const struct run_work *w, struct spec *s)
 }
 
 static int
+ship_add_limit(struct ctl *c, const struct run_work *w, struct spec *s)
+{
+	uint64_t bytes;
+
+	if (w->max_bundle == NULL)
+		return EXIT_DONE;
+	if (w->write_back == NULL || strcmp(w->write_back, "bundle") != 0)
+		return ctl_usage(c, "--max-bundle needs --write-back bundle");
+	if (conf_parse_size(w->max_bundle, &bytes) != CL_OK || bytes == 0 ||
+	    bytes > MAX_BUNDLE_LEN)
+		return ctl_usage(c, "--max-bundle %s: not a size up to 128M",
+		    w->max_bundle);
+	s->write_back.max_bundle_bytes = (int64_t)bytes;
+	return EXIT_DONE;
+}
+
+static int
 ship_add_write_back(struct ctl *c, const struct run_work *w, struct spec *s)
 {
 	char id[IDGEN_CORR_LEN + 1], name[IDGEN_CORR_LEN + 16];
+	int status;
 
+	if ((status = ship_add_limit(c, w, s)) != EXIT_DONE)
+		return status;
 	if (w->write_back == NULL)
 		return w->branch == NULL ? EXIT_DONE :
 		    ctl_usage(c, "--branch needs --write-back");

@@ -115,6 +115,14 @@ work third 'head -c 2100000 /dev/urandom >blob'
     pass "more than WriteBackBudget: an error, the exit code is 0" ||
     fail "status $work_status, $(member "d['result']"), pinned $(pinned)"
 
+ctl -q run --on edge-1 --name small --write-back bundle --max-bundle 1M \
+    --branch-bundle "$repo:cloop/task" -- sh -c \
+    'head -c 1100000 /dev/urandom >blob' >"$TMP/out" 2>&1
+h=$(e2e_handle small)
+member "d['result']['error']" | grep -q 'bytes' && [ "$(pinned)" = 0 ] &&
+    pass "more than --max-bundle: an error" ||
+    fail "--max-bundle: $(member "d['result']")"
+
 # Nothing to return, and nothing asked for.
 work fourth 'true'
 refused write_back_unavailable -- "$h" &&
@@ -128,6 +136,8 @@ h=$(e2e_handle fifth)
 # What operators cannot do.
 for options in "--branch cloop/x" "--depth 3" "--write-back maybe" \
     "--branch-bundle $repo" "--branch-bundle $repo:main" \
+    "--max-bundle 1M" "--max-bundle 1M --write-back push" \
+    "--max-bundle 129M --write-back bundle" \
     "--write-back bundle"; do
 	# shellcheck disable=SC2086
 	ctl run --on edge-1 $options -- true >"$TMP/out" 2>&1

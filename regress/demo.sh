@@ -61,7 +61,8 @@ done
 say "Keys for this demo, in $base"
 mkdir -p "$base/keys" "$base/hub" "$base/run" "$base/device" "$base/device-run" "$base/work"
 chmod 700 "$base/keys"
-cloop-keygen -t tls -n localhost -n 127.0.0.1 -o "KeyDirectory=$base/keys"
+cloop-keygen -t tls -n localhost -n 127.0.0.1 \
+    -o "KeyDirectory=$base/keys" >/dev/null
 cloop-keygen -A -o "KeyDirectory=$base/keys" -o "StateDirectory=$base/hub"
 
 cat >"$base/cloopd.conf" <<EOF
@@ -101,25 +102,58 @@ wait_for "the enrollment" sh -c \
 show cloopctl agents
 ctl agents
 
-say "Work: compile and test a small C program on the device"
-cp -R "$here/fixtures/roman" "$base/work/roman"
-chown -R --reference="$base/work" "$base/work/roman"
-id _cloop-work >/dev/null 2>&1 && chown -R _cloop-work: "$base/work/roman"
-show cloopctl run --on edge-1 --workdir roman --name roman -- make test
+say "A repository with a task on a branch, and a secret to lend"
+# Nothing of the caller's git takes part.
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+export GIT_AUTHOR_NAME=demo GIT_AUTHOR_EMAIL=demo@localhost
+export GIT_COMMITTER_NAME=demo GIT_COMMITTER_EMAIL=demo@localhost
+cp -R "$here/fixtures/roman" "$base/roman"
+cd "$base/roman"
+git init -q -b main .
+echo roman >.gitignore
+git add -A
+git commit -q -m "Roman numerals"
+git checkout -q -b cloop/task
+cat >task.sh <<'EOF'
+set -e
+echo "in a sandbox on $(uname -n) as $(id -un), with the token $DEMO_TOKEN"
+make test
+printf '\t@test "$$(./roman 2026)" = MMXXVI && echo "ok 2026 is MMXXVI"\n' \
+    >>Makefile
+make test
+EOF
+git add -A
+git commit -q -m "Task: test another year"
+git checkout -q main
+show git log --oneline --all
+git --no-pager log --oneline --all
+printf 'DEMO_TOKEN=tok-%s\n' "$(od -An -tx8 -N8 /dev/urandom | tr -d ' ')" |
+    ctl -q secret put demo-token
+ctl -q grant add demo-token --to label:room=demo
+
+say "Work: the branch goes to the device, its commits come back"
+show "cloopctl run --on edge-1 --secret demo-token --branch-bundle roman:cloop/task --write-back bundle -- sh task.sh"
 status=0
-ctl run --on edge-1 --workdir roman --name roman -- make test || status=$?
+ctl run --on edge-1 --name roman --secret demo-token --write-back bundle \
+    --branch-bundle "$base/roman:cloop/task" -- sh task.sh || status=$?
 echo "${dim}exit code $status${off}"
 [ $status = 0 ] || die "the workload failed"
+handle=$(ctl --json ps -a | sed -n 's/.*"handle_id":"\([^"]*\)".*/\1/p')
+show "cloopctl result --into roman $handle"
+ctl result --into "$base/roman" -- "$handle"
+show git diff cloop/task~1 cloop/task
+if [ -n "$bold" ]; then colour=always; else colour=never; fi
+git --no-pager diff --color=$colour cloop/task~1 cloop/task
+git show cloop/task:Makefile | grep -q MMXXVI || die "the commit is not there"
+cd /
 
+say "Exit codes are exact, signals too"
 show "cloopctl run --on label:room=demo -- sh -c 'id -un; kill -TERM \$\$'"
 ctl run --on label:room=demo -- sh -c 'id -un; kill -TERM $$' || status=$?
 echo "${dim}exit code $status (128 + SIGTERM)${off}"
 [ $status = 143 ] || die "expected 143"
 
-say "A secret on loan: sealed on the hub, lent for this run, taken back"
-printf 'DEMO_TOKEN=tok-%s\n' "$(od -An -tx8 -N8 /dev/urandom | tr -d ' ')" |
-    ctl -q secret put demo-token
-ctl -q grant add demo-token --to label:room=demo
+say "A lease that is taken back while it is held"
 show "cloopctl run --detach --on edge-1 --secret demo-token -- sh -c 'echo my token is \$DEMO_TOKEN; sleep 60'"
 handle=$(ctl run --detach --on edge-1 --secret demo-token --name borrower -- \
     sh -c 'echo "my token is $DEMO_TOKEN"; sleep 60')

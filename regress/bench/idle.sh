@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
 # Memory of agents that only beat: all of the server's processes, divided by
-# the connections.  Each round starts the server anew.
+# the connections.  Each server keeps its own agents through all rounds.
 . "$SRC/regress/bench/lib.sh"
 
 SIZES=${SIZES:-"5000 15000"}
@@ -14,41 +14,51 @@ for n in $SIZES; do
 	goal "idle$n" lws 1.0
 	goal "idle$n" ws 2.5
 done
-say "lws is pinged every 15 s, since its test server echoes no text to one" \
-    "client alone."
+say "lws is pinged, since its test server echoes no text to one client alone."
+say "Shared pages are divided among all users, load generators included."
 
-# hold SIDE COUNT LOAD: one beat of each, and then its memory.
-hold()
+# join LOAD SIDE OPTION...: the agents of a peer that has just started.
+join()
 {
-	load_ask "$3" "hold 16"
-	[ "$(load_get up)" = "$2" ] || fail "$1 lost agents: $answer"
-	sample "idle$2" "$1" "$(calc "$(load_get pss) / $2")"
+	join_nr=$1 join_side=$2
+	shift 2
+	load_start "$join_nr" -a "127.0.0.1:$peer_port" -n "$n" -t $BEAT "$@"
+	load_ask "$join_nr" "pids $peer_pid"
+	sides="$sides $join_side:$join_nr:$peer_pid"
+}
+
+# Each agent has beaten at least once before the first sample.
+settle()
+{
+	for side in $sides; do
+		nr=${side#*:}
+		load_ask "${nr%:*}" "beat 1"
+		[ "$(load_get acks)" -gt 0 ] || fatal "$side answers no beat"
+	done
 }
 
 e2e_hub "MaxPending 10000"
 fleet "$(for n in $SIZES; do echo "$n"; done | sort -n | tail -n 1)"
-for round in $(rounds); do
-	for n in $SIZES; do
-		e2e_stop "$hub_pid"
-		e2e_start_hub
-		load_agents 1 "$n" -t $BEAT
-		hold ours "$n" 1
-		load_stop 1
-		if peer_lws; then
-			load_start 1 -a "127.0.0.1:$peer_port" -n "$n" \
-			    -s lws-mirror-protocol -b ping -t $BEAT
-			load_ask 1 "pids $peer_pid"
-			hold lws "$n" 1
-			load_stop 1
-			peer_stop
-		fi
-		if peer_ws; then
-			load_start 1 -a "127.0.0.1:$peer_port" -n "$n" \
-			    -t $BEAT
-			load_ask 1 "pids $peer_pid"
-			hold ws "$n" 1
-			load_stop 1
-			peer_stop
-		fi
+for n in $SIZES; do
+	e2e_stop "$hub_pid"
+	e2e_start_hub
+	load_agents 1 "$n" -t $BEAT
+	sides="ours:1:"
+	peer_lws && join 2 lws -s lws-mirror-protocol -b ping
+	peer_ws && join 3 ws
+	settle
+	for round in $(rounds); do
+		for side in $sides; do
+			nr=${side#*:}
+			load_ask "${nr%:*}" "hold 1"
+			[ "$(load_get up)" = "$n" ] || fail "$side: $answer"
+			sample "idle$n" "${side%%:*}" \
+			    "$(calc "$(load_get pss) / $n")"
+		done
+	done
+	for side in $sides; do
+		nr=${side#*:}
+		load_stop "${nr%:*}"
+		[ -z "${nr#*:}" ] || e2e_stop "${nr#*:}"
 	done
 done

@@ -295,6 +295,8 @@ def arguments():
 
 def main():
     options = arguments()
+    # As an exception, so that the row ends its daemons.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     broken, verdicts = [], []
     for name in options.rows:
         print("%s" % name, flush=True)

@@ -11,8 +11,9 @@ diagnostics, a skipped one its reason before the closing line.  Areas and
 exceptions of the peer suite stand in regress/peer-areas.
 
 Most tests wait more than they compute, so JOBS of them (one per core) run
-side by side; never the same one of both trees.  A script with the line
-`alone=yes` measures or fills the machine and has it for itself.
+side by side, each with a /dev/shm of its own; never the same one of both
+trees.  A script with the line `alone=yes` measures or fills the machine and
+has it for itself.
 """
 import argparse
 import os
@@ -31,6 +32,9 @@ TOP = os.path.dirname(HERE)
 LIMITS = {"unit": 120, "fuzz": 300, "regress": 600, "peer": 1800}
 if "CLOOP_CUTS" in os.environ:          # the slow tier
     LIMITS["regress"] = 7200
+# Lease directories lie in /dev/shm: each test sees only its own.
+OWN_SHM = ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c",
+           'mount -t tmpfs -o mode=1777 none /dev/shm && exec "$@"', "sh"]
 POINT = re.compile(r"(not )?ok \d+(?: - (.*?))?(?: # SKIP (.*))?$")
 LIVE = set()                            # processes of running tests
 COLOUR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -154,6 +158,7 @@ class Runner:
         self.lock = threading.Lock()
         self.pool = ThreadPoolExecutor(options.jobs)
         self.running, self.later = [], []
+        self.own_shm = OWN_SHM if can_run(OWN_SHM + ["true"]) else []
 
     def wanted(self, name):
         return not self.options.only or any(
@@ -171,6 +176,8 @@ class Runner:
         """Queue one test."""
         if not self.wanted(name):
             return
+        if kind in ("regress", "peer"):
+            argv = self.own_shm + argv
         job = (name, argv, self.environment(tree), kind, exceptions)
         if alone:
             self.later.append(job)
@@ -256,6 +263,15 @@ class Runner:
             if area == "interop":       # the same against the real Go stack
                 argv = [os.path.join(suite, "..", "peer-go", "interop")]
             self.run("peer/" + area, tree, argv, "peer", exceptions)
+
+
+def can_run(argv):
+    try:
+        return subprocess.run(argv, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL).returncode == 0
+    except OSError:
+        return False
 
 
 def programs(folder):

@@ -8,15 +8,20 @@
  */
 #include "cgroup.h"
 
+#include <linux/sched.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 
 #include <linux/magic.h>
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -184,6 +189,26 @@ cgroup_open(struct cgroup *c, unsigned int max_pids)
 }
 
 int
+cgroup_can_enter(const struct cgroup *c)
+{
+	struct clone_args args = {
+		.flags = CLONE_INTO_CGROUP,
+		.exit_signal = SIGCHLD,
+		.cgroup = (uint64_t)c->dir_fd,
+	};
+	int status;
+	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	if (pid == 0)
+		_exit(0);
+	if (pid == -1)
+		return 0;
+	while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
+		;
+	return 1;
+}
+
+int
 cgroup_kill(struct cgroup *c)
 {
 	if (c->kill_fd == -1)
@@ -229,6 +254,20 @@ cgroup_close(struct cgroup *c)
 	cgroup_init(c);
 }
 
+/*
+ * The shim that made the leaf still lives.  An empty leaf may be one that it
+ * is about to fill: other agents of this host sweep here too.
+ */
+static int
+cgroup_is_used(const char *name)
+{
+	char *end;
+	long pid = strtol(name + 1, &end, 10);
+
+	return pid > 0 && *end == '-' &&
+	    (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+}
+
 void
 cgroup_sweep(void)
 {
@@ -246,7 +285,7 @@ cgroup_sweep(void)
 	}
 	/* The kernel refuses to remove one that has members. */
 	while ((de = readdir(d)) != NULL)
-		if (de->d_name[0] == 'w')
+		if (de->d_name[0] == 'w' && !cgroup_is_used(de->d_name))
 			(void)unlinkat(dirfd(d), de->d_name, AT_REMOVEDIR);
 	closedir(d);
 	if ((fd = open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) == -1)

@@ -34,6 +34,12 @@ int cgroup_find_own(char dst[CGROUP_PATH_MAX], int *hybridp);
 int cgroup_open(struct cgroup *c, unsigned int max_pids);
 /* 1 after cgroup_open succeeded. */
 int cgroup_is_open(const struct cgroup *c);
+/*
+ * 1 when a child can be born in it.  A delegated group can be made and yet
+ * not entered (no common ancestor of ours); to learn that from the first
+ * fork of a pid namespace is too late, for it spoils the namespace.
+ */
+int cgroup_can_enter(const struct cgroup *c);
 /* SIGKILL to every member, also what is being forked.  CL_UNSUPPORTED. */
 int cgroup_kill(struct cgroup *c);
 /* 1 when nothing lives in it (a group that is gone is empty). */
@@ -43,7 +49,7 @@ void cgroup_close(struct cgroup *c);
 /* The state of a group that was never opened. */
 void cgroup_init(struct cgroup *c);
 /*
- * Remove what nobody uses any more: leaves of shims that were killed, and
+ * Remove what nobody uses any more: empty leaves of shims that are gone, and
  * the group "cloop" itself when it is empty.  For the agent, at start and
  * at its end.
  */

@@ -119,6 +119,10 @@ shim_start_features(struct shim *s)
 	int r;
 
 	r = cgroup_open(&s->cgroup, MAX_WORKLOAD_TASKS);
+	if (r == CL_OK && geteuid() != 0 && !cgroup_can_enter(&s->cgroup)) {
+		cgroup_close(&s->cgroup);
+		r = CL_DENIED;
+	}
 	if (r != CL_OK)
 		s->missing |= SHIM_NO_CGROUP;
 	if (landlock_get_abi() == 0)
@@ -131,25 +135,20 @@ shim_start_features(struct shim *s)
 	s->proc = opendir("/proc");
 }
 
-/* fork, into the workload's cgroup where there is one. */
+/*
+ * fork, into the workload's cgroup where there is one.  A failure is final:
+ * after it the new pid namespace takes no process any more.
+ */
 static pid_t
 shim_start_fork(struct shim *s)
 {
 	struct clone_args args = { .exit_signal = SIGCHLD };
-	pid_t pid;
 
 	if (!cgroup_is_open(&s->cgroup))
 		return fork();
 	args.flags = CLONE_INTO_CGROUP;
 	args.cgroup = (uint64_t)s->cgroup.dir_fd;
-	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-	if (pid != -1)
-		return pid;
-	/* Made but not ours to enter (delegation without the common
-	 * ancestor): without it then. */
-	cgroup_close(&s->cgroup);
-	s->missing |= SHIM_NO_CGROUP;
-	return fork();
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
 /* The init of the pid namespace is set up; the leader is born after it. */

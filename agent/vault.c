@@ -263,10 +263,13 @@ holding_check(const struct holding *h)
 
 	if ((r = secretset_check(&h->set)) != CL_OK)
 		return r;
-	for (i = 0; i < h->ngrants; i++)
+	for (i = 0; i < h->ngrants; i++) {
+		if (rule_is_blank(h->grants[i].lease_id))
+			return CL_FORMAT;
 		for (k = 0; k < h->grants[i].nfiles; k++)
 			if ((uint64_t)h->grants[i].files[k] >= h->set.nfiles)
 				return CL_FORMAT;
+	}
 	return CL_OK;
 }
 
@@ -327,7 +330,7 @@ holding_find(const struct holding *h, const char *lease, const char *grant)
 		if (!vault_is_id(g->lease_id, lease))
 			continue;
 		has |= VAULT_HAS_LEASE;
-		if (*g->grant_id == '\0')
+		if (rule_is_empty(g->grant_id))
 			has |= VAULT_HAS_LOOSE;
 		if (!rule_is_blank(grant) && vault_is_id(g->grant_id, grant))
 			has |= VAULT_HAS_GRANT;
@@ -391,34 +394,44 @@ holding_scrub(struct holding *h, const char *lease, const char *grant,
 	return n;
 }
 
-int
-holding_find_file(const struct holding *h, const char *lease,
-    const char *declared, const char *name, size_t *filep)
+/* 1 when a live grant of the lease has it. */
+static int
+holding_has_file(const struct holding *h, const char *lease, size_t file)
 {
 	const struct vault_grant *g;
-	const struct secretfile *f;
-	size_t i, k, n = 0, exact = 0;
+	size_t i, k;
 
 	for (i = 0; i < h->ngrants; i++) {
 		g = &h->grants[i];
 		if (g->is_scrubbed || !vault_is_id(g->lease_id, lease))
 			continue;
-		for (k = 0; k < g->nfiles; k++) {
-			f = &h->set.files[g->files[k]];
-			if (f->is_gone || strcmp(f->name, name) != 0)
-				continue;
-			/* One file in two grants is one match. */
-			if (n == 1 && exact <= 1 &&
-			    *filep == (size_t)g->files[k])
-				continue;
-			if (rule_is_equal(h->set.dirs[f->dir].declared,
-			    declared)) {
-				exact++;
-				*filep = (size_t)g->files[k];
-			} else if (exact == 0)
-				*filep = (size_t)g->files[k];
-			n++;
-		}
+		for (k = 0; k < g->nfiles; k++)
+			if (g->files[k] == (int64_t)file)
+				return 1;
+	}
+	return 0;
+}
+
+int
+holding_find_file(const struct holding *h, const char *lease,
+    const char *declared, const char *name, size_t *filep)
+{
+	const struct secretfile *f;
+	size_t i, n = 0, exact = 0;
+	int is_exact;
+
+	for (i = 0; i < h->set.nfiles; i++) {
+		f = &h->set.files[i];
+		/* One file in two grants is one match. */
+		if (f->is_gone || strcmp(f->name, name) != 0 ||
+		    !holding_has_file(h, lease, i))
+			continue;
+		is_exact = rule_is_equal(h->set.dirs[f->dir].declared,
+		    declared);
+		if (is_exact || exact == 0)
+			*filep = i;
+		exact += (size_t)is_exact;
+		n++;
 	}
 	if (n == 0)
 		return CL_NOTFOUND;

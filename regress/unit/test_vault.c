@@ -172,6 +172,17 @@ test_find_file(void)
 	    CL_NOTFOUND);
 	ASSERT_ERR(holding_find_file(&h, "lease-2", LT_DIR, "cfg", &file),
 	    CL_NOTFOUND);
+	TEST_START("one file in two grants is one match");
+	ASSERT_SIZE_T_EQ(h.ngrants, 1);
+	h.grants = reallocarray(h.grants, 2, sizeof(*h.grants));
+	ASSERT_PTR_NE(h.grants, NULL);
+	memset(&h.grants[1], 0, sizeof(h.grants[1]));
+	h.grants[1].lease_id = lt_dup("lease-1");
+	h.grants[1].files = calloc(1, sizeof(int64_t));
+	h.grants[h.ngrants++].nfiles = 1;
+	ASSERT_ERR(holding_find_file(&h, "lease-1", LT_DIR, "cfg", &file),
+	    CL_OK);
+	ASSERT_SIZE_T_EQ(file, 0);
 	TEST_START("what was scrubbed is not found");
 	(void)holding_scrub(&h, "lease-1", "", 1, &note);
 	ASSERT_ERR(holding_find_file(&h, "lease-1", LT_DIR, "one", &file),
@@ -184,6 +195,7 @@ test_record(void)
 {
 	struct holding back;
 	char path[128], text[4096];
+	size_t file;
 	int fd;
 	ssize_t n;
 
@@ -202,7 +214,21 @@ test_record(void)
 	ASSERT_U64_EQ(back.set.files[1].ino, h.set.files[1].ino);
 	ASSERT_STRING_EQ(back.set.dirs[1].path, h.set.dirs[1].path);
 	holding_clear(&back);
+	TEST_START("material of no grant is that after a crash as well");
+	h.grants[0].grant_id[0] = '\0';
+	ASSERT_ERR(holding_save(&h, dir_fd), CL_OK);
+	ASSERT_ERR(holding_load(&back, dir_fd), CL_OK);
+	ASSERT_INT_EQ(holding_find(&back, "lease-1", "g-7"),
+	    VAULT_HAS_LEASE | VAULT_HAS_LOOSE | VAULT_HAS_LIVE);
+	ASSERT_ERR(holding_find_file(&back, "lease-1", LT_DIR, "cfg",
+	    &file), CL_OK);
+	holding_clear(&back);
 	TEST_START("a record that makes no sense is refused");
+	h.grants[0].lease_id[0] = ' ';
+	h.grants[0].lease_id[1] = '\0';
+	ASSERT_ERR(holding_save(&h, dir_fd), CL_OK);
+	ASSERT_ERR(holding_load(&back, dir_fd), CL_FORMAT);
+	memcpy(h.grants[0].lease_id, "l", 2);
 	h.grants[0].files[0] = 77;
 	ASSERT_ERR(holding_save(&h, dir_fd), CL_OK);
 	ASSERT_ERR(holding_load(&back, dir_fd), CL_FORMAT);

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,13 +30,11 @@
 static int
 auditlog_open(struct auditlog *a)
 {
-	const char *path = getenv("CLOOP_SYSLOG_SOCKET");
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 
 	if (a->fd != -1)
 		close(a->fd);
-	strlcpy(sun.sun_path, path != NULL ? path : AUDITLOG_PATH,
-	    sizeof(sun.sun_path));
+	strlcpy(sun.sun_path, AUDITLOG_PATH, sizeof(sun.sun_path));
 	a->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 	    0);
 	if (a->fd != -1 && connect(a->fd, (struct sockaddr *)&sun,
@@ -57,6 +54,21 @@ auditlog_init(struct monitor *mon)
 }
 
 void
+auditlog_start(struct monitor *mon)
+{
+	struct auditlog *a = &mon->auditlog;
+	int was_on = a->is_on;
+
+	a->is_on = mon->conf.audit_syslog;
+	if (!a->is_on || was_on)
+		return;
+	if (store_find_audit_last(mon->store, &a->last_seq) != CL_OK)
+		mon_set_error(mon, store_error(mon->store));
+	if (auditlog_open(a) != CL_OK)
+		log_warn("audit-syslog", "reason=%s", log_q(strerror(errno)));
+}
+
+void
 auditlog_clear(struct monitor *mon)
 {
 	if (mon->auditlog.fd != -1)
@@ -65,11 +77,18 @@ auditlog_clear(struct monitor *mon)
 }
 
 static int
+auditlog_put(const struct auditlog *a, const char *line, size_t len)
+{
+	return a->fd != -1 && send(a->fd, line, len, MSG_DONTWAIT |
+	    MSG_NOSIGNAL) != -1 ? CL_OK : CL_SYSTEM;
+}
+
+static int
 auditlog_on_row(const struct store_audit *row, void *arg)
 {
 	struct auditlog *a = arg;
 	char line[AUDITLOG_LINE];
-	int n, tries = 0;
+	int n;
 
 	n = snprintf(line, sizeof(line), "<%d>cloopd[%ld]: audit seq=%llu "
 	    "action=%s actor=%s decision=%s subject=%s hash=%.16s detail=%s",
@@ -80,15 +99,15 @@ auditlog_on_row(const struct store_audit *row, void *arg)
 	if (n >= (int)sizeof(line))
 		n = (int)sizeof(line) - 1;
 	a->last_seq = row->seq;
-	/* syslogd may have been started anew meanwhile. */
-	while (a->fd == -1 || send(a->fd, line, (size_t)n,
-	    MSG_DONTWAIT | MSG_NOSIGNAL) == -1) {
-		if (tries++ > 0 || errno == EAGAIN ||
-		    auditlog_open(a) != CL_OK) {
-			a->nlost++;
-			break;
-		}
-	}
+	if (auditlog_put(a, line, (size_t)n) == CL_OK)
+		return CL_OK;
+	/* syslogd may have been started anew meanwhile; one that is there
+	 * and takes nothing is not asked twice. */
+	if (a->fd != -1 && errno == EAGAIN)
+		a->nlost++;
+	else if (auditlog_open(a) != CL_OK ||
+	    auditlog_put(a, line, (size_t)n) != CL_OK)
+		a->nlost++;
 	return CL_OK;
 }
 
@@ -99,20 +118,8 @@ auditlog_send(struct monitor *mon)
 	static struct log_ratelimit rl;
 	uint64_t lost = a->nlost;
 
-	if (!mon->conf.audit_syslog) {
-		a->is_on = 0;
+	if (!a->is_on)
 		return;
-	}
-	if (!a->is_on) {
-		/* From here on: what was before is in the chain. */
-		a->is_on = 1;
-		if (store_find_audit_last(mon->store, &a->last_seq) != CL_OK)
-			mon_set_error(mon, store_error(mon->store));
-		if (auditlog_open(a) != CL_OK)
-			log_warn("audit-syslog", "reason=%s",
-			    log_q(strerror(errno)));
-		return;
-	}
 	if (store_list_audit(mon->store, a->last_seq, INT64_MIN,
 	    AUDITLOG_ROWS, auditlog_on_row, a) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));

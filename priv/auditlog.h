@@ -21,6 +21,11 @@ struct auditlog {
 };
 
 void auditlog_init(struct monitor *mon);
+/*
+ * The configuration was read, at the start or again.  Rows that come after
+ * this are copied when it says so; what was before is in the chain.
+ */
+void auditlog_start(struct monitor *mon);
 void auditlog_clear(struct monitor *mon);
 /* A turn was committed. */
 void auditlog_send(struct monitor *mon);

@@ -161,6 +161,7 @@ boot_load(struct monitor *mon, char *err, size_t errlen)
 	if ((r = store_open(mon->conf.state_dir, STORE_WAIT_MS, &mon->store,
 	    err, errlen)) != CL_OK)
 		return r;
+	auditlog_start(mon);
 	if ((r = token_load_key(mon->conf.key_dir, &mon->mac_key, err,
 	    errlen)) != CL_OK)
 		return r;

@@ -68,6 +68,7 @@ reload_conf(struct monitor *mon, char *err, size_t errlen)
 		log_warn("reload", "keyword=PerSourcePenalty reason=\"enforce "
 		    "nft takes effect at the next start\"");
 	reload_log(mon);
+	auditlog_start(mon);
 	for (i = 0; i < mon->nchildren; i++)
 		setup_reconfigure(&mon->children[i]);
 	log_info("reload", "result=ok file=%s", mon->args.file);

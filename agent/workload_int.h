@@ -128,7 +128,8 @@ int workload_shim_launch(struct workload *w,
 int workload_shim_signal(struct workload *w, int sig);
 /* A deadline of the launch or of an escalation has passed. */
 void workload_shim_on_timer(struct workload *w);
-/* TERM now, KILL after the grace time, then the shim itself. */
+/* TERM now, KILL when its leader ended or after the grace time, then the shim
+ * itself. */
 void workload_shim_terminate(struct workload *w);
 /* Without a shim: by its record, else as lost. */
 void workload_shim_gone(struct workload *w);

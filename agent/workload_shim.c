@@ -421,7 +421,7 @@ void
 workload_shim_terminate(struct workload *w)
 {
 	w->nkills = 0;
-	(void)workload_shim_signal(w, SIG_TERMINATE);
+	(void)workload_shim_signal(w, SHIM_SIG_STOP);
 	workload_set_timer(w, KILL_GRACE_MS);
 }
 

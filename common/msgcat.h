@@ -202,6 +202,7 @@ enum { HS_PENDING = 1, HS_RUNNING, HS_EXITED, HS_FAILED, HS_KILLED,
 enum { RES_OK, RES_ERROR_FRAME, RES_NOT_STARTED, RES_SESSION_CLOSED,
 	RES_TOO_BIG, RES_PROTOCOL, RES_TIMEOUT };
 enum { SIG_INTERRUPT = 1, SIG_TERMINATE, SIG_KILL };
+#define SHIM_SIG_STOP 4		/* TERM, and nothing outlives the leader */
 enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
 enum { REVOKE_SCRUB = 1, REVOKE_KILL };
 /* What a workload was asked to return. */
@@ -485,7 +486,7 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
  * SHIM_GO	-
  * SHIM_STARTED	i64 pid, t started_at
  * SHIM_FAILED	str text                 could not start; shim exits
- * SHIM_SIGNAL	u8 sig (SIG_*)
+ * SHIM_SIGNAL	u8 sig (SIG_*, SHIM_SIG_STOP)
  * SHIM_EXITED	u8 state (HS_*), i64 exit_code, t started_at,
  *		t finished_at, str error, u64 total_raw
  * SHIM_RELEASE	-	 exit record was taken over: shim may go

@@ -108,8 +108,9 @@ shim_advance(struct shim *s, int64_t now)
 	}
 	if (s->state == SHIM_RUNNING && s->is_leader_gone) {
 		shim_pump_read(&s->pump);
-		shim_enter_state(s, s->pump.fd == -1 ? SHIM_CLEARING :
-		    SHIM_DRAINING);
+		/* Whose authority ended gets no grace to write in. */
+		shim_enter_state(s, s->pump.fd == -1 || s->is_stopping ?
+		    SHIM_CLEARING : SHIM_DRAINING);
 	}
 	if (s->state == SHIM_DRAINING &&
 	    (s->pump.fd == -1 || now >= s->drain_at))

@@ -76,6 +76,7 @@ struct shim {
 	int has_user_ns;
 	uint32_t missing;	/* SHIM_NO_* */
 	unsigned int asked;	/* bit n: signal n was requested */
+	int is_stopping;	/* SHIM_SIG_STOP: no drain grace */
 	int is_timeout;
 	int64_t deadline_at;	/* timeout; 0: none */
 	int64_t drain_at;

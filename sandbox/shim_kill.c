@@ -36,17 +36,18 @@ void
 shim_kill_signal(struct shim *s, int sig)
 {
 	int n = sig == SIG_INTERRUPT ? SIGINT :
-	    sig == SIG_TERMINATE ? SIGTERM : SIGKILL;
+	    sig == SIG_KILL ? SIGKILL : SIGTERM;
 
 	if (s->state != SHIM_RUNNING && s->state != SHIM_DRAINING)
 		return;		/* over: as ESRCH, a success */
 	s->asked |= 1U << n;
-	if (n == SIGKILL) {
+	s->is_stopping |= sig == SHIM_SIG_STOP;
+	if (n == SIGKILL)
 		shim_kill_all(s);
-		if (s->state == SHIM_DRAINING)
-			shim_enter_state(s, SHIM_CLEARING);
+	if (s->state == SHIM_DRAINING && (n == SIGKILL || s->is_stopping))
+		shim_enter_state(s, SHIM_CLEARING);
+	if (n == SIGKILL || s->state == SHIM_CLEARING)
 		return;
-	}
 	/* The leader is not reaped before SHIM_CLEARING, so its group's
 	 * number is still its own. */
 	(void)kill(-s->leader_pid, n);

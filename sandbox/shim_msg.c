@@ -198,7 +198,7 @@ shim_msg_on_signal(struct shim *s, struct imsg *m)
 	uint8_t sig = buf_get_u8(&m->body);
 
 	if (buf_end(&m->body) != CL_OK || sig < SIG_INTERRUPT ||
-	    sig > SIG_KILL)
+	    sig > SHIM_SIG_STOP)
 		return CL_FORMAT;
 	shim_kill_signal(s, sig);
 	return CL_OK;

@@ -273,6 +273,35 @@ test_leftovers(void)
 	ASSERT_INT_EQ(rig_count(g.word), 0);
 	rig_close(&g);
 
+	TEST_START("none when it is stopped: what forked away dies with the "
+	    "leader (04 §13.1)");
+	RIG_OPEN();
+	rig_set(&g, "setsid sh -c 'trap \"\" TERM HUP INT; echo ready; "
+	    "exec sleep $WORD' & wait");
+	ASSERT_TRUE(rig_start(&g));
+	rig_wait_text(&g, "ready");
+	began = util_now_ms();
+	rig_signal(&g, SHIM_SIG_STOP);
+	rig_wait(&g, 40000);
+	ASSERT_INT_LT(util_now_ms() - began, DRAIN_GRACE_MS - 500);
+	ASSERT_INT_EQ(g.end.state, HS_KILLED);
+	ASSERT_INT_EQ(rig_count(g.word), 0);
+	rig_finish(&g);
+	rig_close(&g);
+
+	TEST_START("nor when the leader was gone before");
+	RIG_OPEN();
+	rig_set(&g, "(trap '' TERM HUP; exec sleep $WORD) & echo ready");
+	ASSERT_TRUE(rig_start(&g));
+	rig_wait_text(&g, "ready");
+	began = util_now_ms();
+	rig_signal(&g, SHIM_SIG_STOP);
+	rig_wait(&g, 40000);
+	ASSERT_INT_LT(util_now_ms() - began, DRAIN_GRACE_MS - 500);
+	ASSERT_INT_EQ(rig_count(g.word), 0);
+	rig_finish(&g);
+	rig_close(&g);
+
 	TEST_START("output of a grandchild within the grace is kept");
 	RIG_OPEN();
 	rig_run(&g, "(sleep 0.3; echo late) & echo early");

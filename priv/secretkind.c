@@ -18,6 +18,7 @@
 #include "../common/utf8.h"
 
 #define KIND_NAME_MAX 128
+#define KIND_NAMES "it serves env, github_pat, registry, kubeconfig"
 
 static const struct secret_kind kinds[] = {
 	{ "env", NULL, NULL, 0 },
@@ -40,10 +41,10 @@ kind_find(const char *name, const char **whyp)
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(kinds[i].name, name) == 0)
 			return &kinds[i];
-	*whyp = "is not a kind: env, github_pat, registry, kubeconfig";
+	*whyp = "is not a kind: " KIND_NAMES;
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(known[i], name) == 0)
-			*whyp = "is not supported by this hub";
+			*whyp = "is not supported by this hub: " KIND_NAMES;
 	return NULL;
 }
 

@@ -152,6 +152,10 @@ LEASE = agent/vault.o agent/secretfiles.o agent/secretfiles_wipe.o
 OBJS_test_secretfiles = $(LEASE) $(SPEC) $(COMMON)
 OBJS_test_vault = $(LEASE) $(SPEC) $(COMMON)
 OBJS_fuzz_vault = $(LEASE) $(SPEC) $(COMMON)
+OBJS_fuzz_devlease = $(LEASE) common/devlease.o common/redact.o $(SPEC) \
+	$(COMMON)
+OBJS_fuzz_leasemsg = common/leasemsg.o common/ctllease.o common/devlease.o \
+	$(SPEC) $(COMMON)
 OBJS_test_revoke = agent/revoke.o agent/refresh.o common/devlease.o \
 	common/spool.o $(LEASE) $(SPEC) $(COMMON)
 LIBS_test_revoke = $(LIB_EVENT)
@@ -163,6 +167,8 @@ OBJS_test_grant = priv/grant.o priv/secretkind.o $(SPEC) $(STORE) $(COMMON)
 LIBS_test_grant = $(LIB_SQLITE) $(LIB_CRYPTO)
 OBJS_test_lease = $(MONITOR)
 LIBS_test_lease = $(LIBS_cloopd)
+OBJS_test_lease_terms = $(MONITOR)
+LIBS_test_lease_terms = $(LIBS_cloopd)
 
 # Work that goes and comes back.
 OBJS_test_hub_take = net/hub_take.o $(SPEC) $(COMMON)

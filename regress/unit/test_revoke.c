@@ -267,6 +267,17 @@ test_launch(void)
 	end_workload(&one);
 	ASSERT_INT_EQ(nanswers, 1);
 	ASSERT_SIZE_T_EQ(rep.nkilled, 0);
+	reset();
+	TEST_START("a fetch is cut off and waited for (04 §7.1)");
+	one.state = WL_PREPARING;
+	two.state = WL_ENDED;
+	do_revoke("lease-1", "", 1);
+	ASSERT_INT_EQ(one.is_cancelled, 1);
+	ASSERT_INT_EQ(nterms, 1);
+	ASSERT_INT_EQ(nanswers, 0);
+	end_workload(&one);
+	ASSERT_INT_EQ(nanswers, 1);
+	ASSERT_SIZE_T_EQ(rep.nkilled, 0);
 }
 
 static void
@@ -296,7 +307,7 @@ test_refresh(void)
 	ASSERT_STRING_EQ(lt_text(lt_path(&two.holding->set, 0, "cfg")),
 	    LT_MARK);
 	reset();
-	TEST_START("revoked in between: nothing is written (issue: races)");
+	TEST_START("revoked in between: nothing is written (04 §13.2)");
 	do_refresh("lease-1", "cfg");
 	do_revoke("lease-1", "", 0);
 	refresh_on_redacted(&ws, one.slot, value_ids[0], 1);

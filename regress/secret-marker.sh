@@ -4,7 +4,6 @@
 # 00 section 5, 05 section 18: a lent secret is where it must be and nowhere
 # else, during the run and after it.
 tid="a secret on loan is nowhere it need not be"
-trees=one
 
 . "$SRC/regress/e2e-lib.sh"
 
@@ -28,6 +27,29 @@ found()
 	return 0
 }
 
+# pids_of NAME: of the hub's children.
+pids_of()
+{
+	for p in $(e2e_children "$hub_pid"); do
+		[ "$(cat "/proc/$p/comm")" != "$1" ] || echo "$p"
+	done
+}
+
+# Writable memory and memfds of the monitor and those children that have no
+# business with a value.
+memory_is_clean()
+{
+	# shellcheck disable=SC2046
+	if python3 "$SRC/regress/memsearch.py" "$marker" "$hub_pid" \
+	    $(pids_of cloopd-ctl) $(pids_of cloopd-key) >"$TMP/memory"
+	then
+		[ -s "$TMP/memory" ] ||
+		    { pass "$1: nor has memory"; return; }
+	fi
+	fail "$1: $(cat "$TMP/memory")"
+	rm -f "$TMP/memory"
+}
+
 printf 'API_TOKEN=%s-env\n' "$marker" >"$TMP/value.env"
 printf 'kind: Config\npassword: %s-file\n' "$marker" >"$TMP/value.kube"
 run "secrets are put" sh -c "
@@ -39,6 +61,7 @@ run "secrets are put" sh -c "
 	cloopctl -s '$TMP/run/cloopd.sock' grant add kube --to any"
 [ -z "$(found)" ] && pass "sealed: no file, no process has it" ||
     fail "found after put: $(found)"
+memory_is_clean sealed
 
 ctl --json run --detach --on edge --secret tok --secret kube --name w -- \
     sh -c 'echo "$API_TOKEN"; cat "$KUBECONFIG"; echo ready; sleep 60' \
@@ -53,6 +76,19 @@ grep -q '\[redacted\]' "$TMP/kept" && pass "the output is redacted" ||
 left=$(found)
 [ -z "$left" ] && pass "lent: no file of ours, no process of ours has it" ||
     fail "found while lent: $left"
+memory_is_clean lent
+# The process that redacts has it: the search finds what is there.
+# shellcheck disable=SC2046
+python3 "$SRC/regress/memsearch.py" "$marker" $(pids_of cloopd-net) |
+    grep -q memory && pass "the network process, which redacts, has it" ||
+    fail "the search finds nothing anywhere"
+for p in "$hub_pid" $(e2e_children "$hub_pid") "$agent_pid" \
+    $(e2e_children "$agent_pid"); do
+	awk '/^Max core file size/ { exit $5 != 0 || $6 != 0 }' \
+	    "/proc/$p/limits" || cat "/proc/$p/comm"
+done >"$TMP/cores"
+[ -s "$TMP/cores" ] && fail "may dump core: $(cat "$TMP/cores")" ||
+    pass "no process of ours may dump core"
 
 run "it is taken back" ctl lease revoke --kill -- "$lease"
 ctl wait -- "$h" >/dev/null 2>&1

@@ -4,7 +4,6 @@
 # 05 section 20: a lease revoked while its device is away is taken back when
 # it returns, hub restarts in between or not; time takes it back as well.
 tid="a device that was away gives its leases back first"
-trees=one
 
 . "$SRC/regress/e2e-lib.sh"
 

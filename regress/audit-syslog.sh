@@ -26,10 +26,8 @@ E2E_HUB_IN="unshare -m sh $TMP/in-dev"
 
 # Writes what comes, a line each.
 cat >"$TMP/syslogd.py" <<'END'
-import os, socket, sys
+import socket, sys
 path, out = sys.argv[1:]
-if os.path.exists(path):
-    os.unlink(path)
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.bind(path)
 with open(out, "ab", 0) as f:
@@ -38,6 +36,7 @@ with open(out, "ab", 0) as f:
 END
 start_syslogd()
 {
+	rm -f "$TMP/syslog/socket"
 	python3 "$TMP/syslogd.py" "$TMP/syslog/socket" "$TMP/messages" &
 	syslogd=$!
 	track "$syslogd"

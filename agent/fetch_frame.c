@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/limits.h"
 #include "../common/log.h"
@@ -113,6 +114,7 @@ ff_ask_start(struct fs *fs, const struct frame_env *env,
 		r = CL_NOMEM;
 	else
 		ff_set_ask(fs, a, env);
+	CRASH_POINT("start.heard");
  out:
 	buf_clear(&b);
 	buf_clear(&blob);
@@ -184,6 +186,7 @@ ff_on_started(struct fs *fs, struct imsg *m)
 	started_at = buf_get_i64(&m->body);
 	if ((r = buf_end(&m->body)) != 0 || a == NULL)
 		goto out;
+	CRASH_POINT("start.answered");
 	if (!ff_is_wanted(fs, a))
 		;	/* the next hello offers it */
 	else if (ans.result == RES_OK)

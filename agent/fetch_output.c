@@ -396,6 +396,7 @@ fo_on_end_ack(struct fs *fs, const char *handle, uint64_t offset)
 		    offset < w->out.norm)
 			continue;
 		fs->has_end_acks = 1;
+		CRASH_POINT("end.acked");
 		fo_report_done(w);
 	}
 }

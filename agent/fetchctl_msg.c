@@ -7,6 +7,7 @@
  * CL_FORMAT from one of them kills the fetcher.  Nothing here parses what
  * the hub wrote: a spec arrives in its message form and is checked again.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -135,7 +136,8 @@ fetchctl_on_enrolled(struct fetchctl *f, struct imsg *m)
 	}
 	log_error("enroll", "result=failed path=%s reason=\"%s\" remedy=\""
 	    "this token is spent: mint a new one and enroll again\"",
-	    f->a->conf.credential_file, cl_strerror(r));
+	    f->a->conf.credential_file,
+	    r == CL_SYSTEM ? strerror(errno) : cl_strerror(r));
 	fetchctl_answer_enrolled(f, m->id, 0, "the credential could not be "
 	    "saved on the device");
 	agentd_stop(f->a, 1, 0);
@@ -178,6 +180,7 @@ fetchctl_on_start(struct fetchctl *f, struct imsg *m)
 	if (buf_end(&m->body) != 0 || !util_is_id(handle_id) ||
 	    util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data) != 0)
 		return CL_FORMAT;
+	CRASH_POINT("start.asked");
 	r = start_answer(f->a, &ask, handle_id, data, len);
 	freezero(data, len);
 	return r;

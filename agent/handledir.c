@@ -21,6 +21,7 @@
 #include <bsd/string.h>
 
 #include "../common/buf.h"
+#include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/util.h"
 #include "../common/xmem.h"
@@ -134,6 +135,7 @@ handledir_remove(int base_fd, struct handledir *d)
 
 	if (d->fd != -1)
 		r = handledir_empty(d->fd);
+	CRASH_POINT("end.forgetting");
 	handledir_close(d);
 	if (*d->name != '\0' &&
 	    unlinkat(base_fd, d->name, AT_REMOVEDIR) == -1 && errno != ENOENT)

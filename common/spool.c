@@ -51,6 +51,7 @@ spool_set_acked(struct spool *s, uint64_t raw, uint64_t norm)
 	spool_save_u64(&s->head->mark_at, next);
 	CRASH_POINT("ack.marked");
 	spool_save_u64(&s->head->acked_raw, raw);
+	CRASH_POINT("ack.done");
 }
 
 void
@@ -159,6 +160,7 @@ spool_drop(struct spool *s, uint64_t base, uint64_t to)
 	uint64_t from_off, to_off;
 
 	spool_save_u64(&s->head->base, to);
+	CRASH_POINT("spool.dropped");
 	from_off = base / SPOOL_PUNCH_LEN * SPOOL_PUNCH_LEN;
 	to_off = to / SPOOL_PUNCH_LEN * SPOOL_PUNCH_LEN;
 	if (to_off <= from_off || to_off > INT64_MAX - SPOOL_DATA)
@@ -217,6 +219,7 @@ spool_put(struct spool *s, const void *data, size_t len)
 	CRASH_POINT("spool.written");
 	if (done == len) {
 		spool_save_u64(&s->head->total, total + len);
+		CRASH_POINT("spool.counted");
 		spool_trim(s);
 		return CL_OK;
 	}

@@ -67,6 +67,7 @@ hs_report_progress(void *ctx, struct hlog *h)
 	buf_put_u64(&b, h->number);
 	buf_put_u64(&b, h->stored);
 	buf_put_u8(&b, h->gapped);
+	CRASH_POINT("log.told");
 	(void)hub_send(ctx, MSG_HANDLE_PROGRESS, 0, &b, -1);
 	buf_clear(&b);
 }
@@ -87,6 +88,7 @@ hs_confirm_end(struct hs *s, struct hlog *h)
 {
 	struct frame_log_ack ack;
 
+	CRASH_POINT("end.confirmed");
 	/* All of it, whatever was given up: nothing more is wanted. */
 	ack.offset = (int64_t)(h->final > h->stored ? h->final : h->stored);
 	if (s->state == HST_LIVE)

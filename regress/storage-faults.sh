@@ -19,7 +19,7 @@ while read -r verdict text; do
 	no) fail "$text" ;;
 	esac
 done <"$TMP/out"
-[ "$(grep -c '^ok\|^no' "$TMP/out")" -ge 14 ] || {
+[ "$(grep -c '^ok\|^no' "$TMP/out")" -ge 16 ] || {
 	fail "not all cases ran"
 	note "$(tail -n 20 "$TMP/err")"
 }

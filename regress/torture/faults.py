@@ -247,46 +247,53 @@ def device_exit(rig):
 # ------------------------------------------------------- bounds of the output
 
 @case("BC-09: past SpoolLimit without a hub the workload runs on; the last "
-      "bytes are kept, the others a gap")
+      "bytes are kept, the others a gap; at it and one below none")
 def spool_limit(rig):
-    rig.n += 1
-    name = "w%d" % rig.n
-    script = "while [ ! -e go ]; do sleep 0.05; done; head -c 5000000 " \
-        "/dev/zero | tr '\\0' x; echo done >end; exit 0"
-    code, _ = rig.ctl("run", "--on", rig.agent, "--name", name, "--detach",
-                      "--workdir", name, "--", "sh", "-c", script)
-    eq(code, 0, "run")
+    names = {}
+    for size in ((1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5000000):
+        rig.n += 1
+        names[size] = "w%d" % rig.n
+        script = "while [ ! -e go ]; do sleep 0.05; done; head -c %d " \
+            "/dev/zero | tr '\\0' x; echo done >end; exit 0" % size
+        code, _ = rig.ctl("run", "--on", rig.agent, "--name", names[size],
+                          "--detach", "--workdir", names[size], "--", "sh",
+                          "-c", script)
+        eq(code, 0, "run")
     rig.drop(rig.agent, ["input", "output"])
     fetcher = rig.ours("agentd-fetch")
     for pid in fetcher:
         os.kill(pid, signal.SIGKILL)
     until("the link's end", 20, lambda: [p for p in rig.ours("agentd-fetch")
                                          if p not in fetcher])
-    tree = rig.path(rig.agent, "work", name)
-    with open(os.path.join(tree, "go"), "w"):
-        pass
-    until("the workload's end", 20, lambda: os.path.exists(
-        os.path.join(tree, "end")))
-    until("its shim's end", 20, lambda: not rig.ours("cloop-shim"))
+    trees = [rig.path(rig.agent, "work", name) for name in names.values()]
+    for tree in trees:
+        with open(os.path.join(tree, "go"), "w"):
+            pass
+    until("the workloads' end", 20, lambda: all(os.path.exists(
+        os.path.join(tree, "end")) for tree in trees))
+    until("their shims' end", 20, lambda: not rig.ours("cloop-shim"))
     spools = [os.path.join(root, n) for root, _, names in
               os.walk(rig.path(rig.agent, "state/handles")) for n in names
               if n == "spool"]
-    eq(len(spools), 1, "spools")
-    blocks = os.stat(spools[0]).st_blocks * 512
-    truth((1 << 20) <= blocks <= (1 << 20) + 3 * 65536,
-          "%d bytes are allocated for 1 MiB" % blocks)
+    eq(len(spools), len(names), "spools")
+    for spool in spools:
+        blocks = os.stat(spool).st_blocks * 512
+        truth((1 << 20) - 65536 <= blocks <= (1 << 20) + 3 * 65536,
+              "%d bytes are allocated for 1 MiB" % blocks)
     rig.heal(rig.agent)
-    until("the end at the hub", 40, lambda: rig.handles()[name]["state"]
-          == "exited", 0.2)
-    row = rig.handles()[name]
-    eq((row["exit_code"], row["gapped"]), (0, True), "end")
-    code, text = rig.ctl("--json", "logs", "--", row["handle_id"])
-    pieces = [json.loads(line) for line in text.splitlines()]
-    eq(pieces[0].get("gap"), 5000000 - (1 << 20), "gap")
-    rest = "".join(p.get("text", "") for p in pieces)
-    eq(len(rest), min(1 << 20, len(rest)), "kept")
-    eq(len(rest) + sum(p.get("gap", 0) + p.get("cut", 0) for p in pieces),
-       5000000, "all of it")
+    for size, name in names.items():
+        until("the end at the hub", 40, lambda: rig.handles()[name]["state"]
+              == "exited", 0.2)
+        row = rig.handles()[name]
+        lost = max(0, size - (1 << 20))
+        eq((row["exit_code"], row["gapped"]), (0, lost > 0), "end")
+        code, text = rig.ctl("--json", "logs", "--", row["handle_id"])
+        pieces = [json.loads(line) for line in text.splitlines()]
+        eq(pieces[0].get("gap", 0), lost, "gap of %d" % size)
+        rest = "".join(p.get("text", "") for p in pieces)
+        truth(len(rest) <= 1 << 20, "%d bytes are kept" % len(rest))
+        eq(len(rest) + sum(p.get("gap", 0) + p.get("cut", 0)
+                           for p in pieces), size, "all of it")
 
 
 @case("LogLimit: the beginning and the end are kept, the middle is said; "
@@ -407,6 +414,131 @@ def rebooted(rig):
                 and r)(rig.handles()[name]))
     truth("restarted" in row["error"], row["error"])
     rig.check_clean()
+
+
+@case("05 §10.3: an answer to a start that is lost with its session: the "
+      "run is refused, the device's offer too, the workload is stopped")
+def late_started(rig):
+    import subprocess
+    rig.n += 1
+    name = "w%d" % rig.n
+    tree = rig.path(rig.agent, "work", name)
+    # What the device says is lost from now on, the start still comes.
+    rig.nft(rig.agent, "add table inet cut",
+            "add chain inet cut output { type filter hook output priority "
+            "0 ; }", "add rule inet cut output meta length > 100 drop")
+    process = subprocess.Popen(
+        [os.path.join(rig.build, "cloopctl"), "-s", rig.socket, "--json",
+         "run", "--on", rig.agent, "--detach", "--name", name, "--workdir",
+         name, "--", "sh", "-c", "echo x >>starts; sleep 1000"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=rig.env)
+    until("its start", 10, lambda: os.path.exists(tree + "/starts"))
+    for pid in rig.ours("cloopd-net"):
+        os.kill(pid, signal.SIGKILL)
+    out, _ = process.communicate(timeout=30)
+    truth(process.returncode not in (0, 124), "%d %r" % (process.returncode,
+                                                         out))
+    eq(json.loads(out.splitlines()[-1])["error"]["code"], "session_closed",
+       "code")
+    eq(name in rig.handles(), False, "there is a row")
+    eq(len(rig.ours("cloop-shim")), 1, "it runs meanwhile")
+    rig.heal(rig.agent)
+    rig.check_clean()
+    with open(tree + "/starts", encoding="utf-8") as file:
+        eq(file.read(), "x\n", "starts")
+    eq(name in rig.handles(), False, "there is a row")
+    rig.check_alive()
+
+
+# -------------------------------------------------------------- enrolment
+
+@case("02 §6: a credential that cannot be stored says so, leaves nothing, and "
+      "a new token repairs it")
+def credential(rig):
+    import subprocess
+    name = "c" + rig.tag
+    for part in ("", "/run", "/work", "/state"):
+        os.makedirs(rig.path(name + part), mode=0o755)
+    rig.write(name + "/conf", """\
+StateDirectory {0}/state
+RuntimeDirectory {0}/run
+CredentialFile {0}/state/agent.json
+TokenFile {0}/bundle
+CAFile {1}/tls.crt
+WorkDirRoot {0}/work
+""".format(rig.path(name), rig.path("keys")))
+
+    def mint():
+        subprocess.run(
+            [os.path.join(rig.build, "cloop-enroll"), "-s", rig.socket,
+             "mint", "--name", name, "--server", "wss://%s:%d" %
+             (rig.address(0), rig.port), "--bundle-file",
+             rig.path(name, "bundle.new")], check=True, env=rig.env,
+            capture_output=True)
+        os.replace(rig.path(name, "bundle.new"), rig.path(name, "bundle"))
+
+    def start():
+        """It must end by itself."""
+        with open(rig.path(name, "log"), "wb+") as log:
+            process = subprocess.Popen(
+                [os.path.join(rig.build, "cloop-agentd"), "-d", "-f",
+                 rig.path(name, "conf")], env=rig.env, stdout=log,
+                stderr=log)
+            try:
+                code = process.wait(40)
+            except subprocess.TimeoutExpired:
+                code = None
+                process.terminate()
+                process.wait(20)
+            log.seek(0)
+            return code, log.read().decode("utf-8", "replace")
+
+    words = {errno.ENOSPC: "No space", errno.EIO: "Input/output",
+             errno.EROFS: "Read-only"}
+    for op, file, error in (
+            ("open", "agent.json.tmp", errno.EROFS),
+            ("write", "agent.json.tmp", errno.ENOSPC),
+            ("write", "agent.json.tmp", errno.EIO),
+            ("write", "agent.json.tmp", errno.EROFS),
+            ("sync", "agent.json.tmp", errno.EIO),
+            ("rename", "agent.json", errno.ENOSPC)):
+        mint()
+        rig.fault("cloop-agentd", op, file, error=error)
+        code, text = start()
+        eq(rig.fired(), 1, "faults of %s" % op)
+        rig.calm()
+        eq((code, code != 1 and text[-900:]), (1, False),
+           "exit status after %s" % op)
+        truth(words[error] in text and "agent.json" in text and
+              "mint a new one" in text, text[-600:])
+        eq([n for n in os.listdir(rig.path(name, "state"))
+            if n.startswith("agent.json")], [], "left over")
+        truth(os.path.exists(rig.path(name, "bundle")), "no token file")
+    # The token is spent: the device goes on trying, and says what to do.
+    log = rig.path(name, "log")
+    with open(log, "wb") as file:
+        process = subprocess.Popen(
+            [os.path.join(rig.build, "cloop-agentd"), "-d", "-f",
+             rig.path(name, "conf")], env=rig.env, stdout=file, stderr=file)
+    try:
+        until("the remedy", 20, lambda: "enroll again" in rig.log_of(name))
+    finally:
+        process.terminate()
+        process.wait(20)
+    truth(os.path.exists(rig.path(name, "bundle")), "no token file")
+    mint()
+    process = subprocess.Popen(
+        [os.path.join(rig.build, "cloop-agentd"), "-d", "-f",
+         rig.path(name, "conf")], env=rig.env, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL)
+    try:
+        until("it online", 20, lambda: [a for a in rig.ask("agents")["agents"]
+                                        if a["name"].startswith(name) and
+                                        a["status"] == "online"])
+        truth(os.path.exists(rig.path(name, "state/agent.json")), "no file")
+    finally:
+        process.terminate()
+        process.wait(20)
 
 
 def main():

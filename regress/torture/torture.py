@@ -33,16 +33,19 @@ LINES, PAD = 1500, "the quick brown fox jumps over the lazy dog " * 2
 POINTS = {
     "dispatch.files": 1, "dispatch.row": 1, "dispatch.queued": 1,
     "dispatch.answer": 1, "commit.before": 9, "commit.after": 9,
-    "commit.released": 9, "start.net": 1, "started.net": 1,
-    "start.files": 1, "start.record": 1, "start.go": 1, "start.started": 1,
-    "log.written": 30, "log.indexed": 9, "ack.hub": 3, "ack.fetch": 3,
-    "ack.half": 3, "ack.marked": 3, "spool.sent": 9, "spool.chunk": 30, "status.net": 1,
+    "commit.released": 9, "start.net": 1, "start.heard": 1,
+    "start.asked": 1, "start.files": 1, "start.record": 1, "start.go": 1,
+    "start.started": 1, "start.answered": 1, "started.net": 1,
+    "log.written": 30, "log.indexed": 9, "log.told": 3, "ack.hub": 3,
+    "ack.fetch": 3, "ack.half": 3, "ack.marked": 3, "ack.done": 3,
+    "spool.sent": 9, "spool.chunk": 30, "status.net": 1,
     "status.applied": 1, "status.recorded": 1, "status.sent": 1,
-    "end.told": 1, "end.passed": 1, "end.delivered": 1, "end.forgotten": 1,
+    "end.told": 1, "end.passed": 1, "end.confirmed": 1, "end.acked": 1,
+    "end.delivered": 1, "end.forgetting": 1, "end.forgotten": 1,
 }
 # These end the shim, and its workload with it.
 SHIM_POINTS = {"start.shim": 1, "start.shim-ran": 1, "spool.written": 30,
-               "end.saved": 1}
+               "spool.counted": 30, "spool.dropped": 9, "end.saved": 1}
 KINDS = ["link"] * 6 + ["kill"] * 6 + ["point"] * 9 + ["term"] * 1 + \
     ["shim"] * 1
 
@@ -272,8 +275,9 @@ LogLevel debug
     def wait_online(self, seconds=30):
         def online():
             document = self.ask("agents")
-            return document and [a["status"] for a in document["agents"]] \
-                == ["online"] * len(self.names)
+            return document and [
+                a["status"] for a in document["agents"]
+                if a["name"] in self.names] == ["online"] * len(self.names)
         until("all agents online", seconds, online)
 
     def ours(self, program=None):
@@ -560,6 +564,10 @@ class Torture:
                                   os.listdir(rig.path(agent, part))]
                     except FileNotFoundError:
                         pass
+            found += ["a mount: " + m for m in rig.list_mounts() - rig.mounts
+                      if m.startswith(rig.base)]
+            found += ["a cgroup: " + g for g in rig.list_groups() -
+                      rig.groups if is_ours_group(g)]
             return found
         try:
             until("nothing left", 25, lambda: not left(), 0.2)
@@ -586,9 +594,6 @@ class Torture:
         code, out = rig.ctl("audit", "verify")
         if code != 0:
             self.failures.append("audit: %r" % out)
-        mounts = [m for m in rig.list_mounts() - rig.mounts
-                  if m.startswith(rig.base)]
-        self.failures += ["a mount is left: " + m for m in mounts]
 
     def run(self):
         number = 0

@@ -193,6 +193,7 @@ test_run(void)
 	struct mt_device d;
 	struct imsg m;
 	uint64_t h;
+	char id[64];
 
 	mt_start();
 	mt_operator(1, ROLE_OPERATOR);
@@ -253,9 +254,25 @@ test_run(void)
 	TEST_START("the session goes before started: dropped (05 §10.3)");
 	mt_run(MT_ID(1, 5), "edge", 0);
 	h = hear_start(MT_NET1);
+	snprintf(id, sizeof(id), "%s",
+	    handles_find(&mt.handles, h)->row.handle_id);
 	mt_down(&d, AGENT_OFFLINE);
 	ASSERT_TRUE(strcmp(mt_refusal(MT_ID(1, 5)), "session_closed") == 0);
 	ASSERT_TRUE(handles_find(&mt.handles, h) == NULL);
+
+	TEST_START("did it start all the same, its offer is refused");
+	mt_drain(MT_NET1);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
+	mt_hello(&d, d.agent_id, 26, id);
+	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
+	(void)buf_get_u16(&m.body);
+	ASSERT_INT_EQ(buf_get_u16(&m.body), 1);
+	ASSERT_INT_EQ(buf_get_u16(&m.body), 0);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), VERDICT_TERMINATE);
+	ASSERT_TRUE(handles_find_id(&mt.handles, id) == NULL);
+	imsg_free(&m);
+	mt_down(&d, AGENT_OFFLINE);
 
 	TEST_START("no session: unreachable at once, nothing is recorded");
 	mt_run(MT_ID(1, 6), "edge", 0);

@@ -92,7 +92,9 @@ test_window(void)
 {
 	TEST_START("unsent bytes are kept up to the limit (spool.h)");
 	spool_pair(64 * KIB, 256 * KIB);
-	put_many(256 * KIB);
+	put_many(256 * KIB - 1);
+	ASSERT_U64_EQ(w.head->base, 0);
+	put_many(1);
 	ASSERT_U64_EQ(w.head->base, 0);
 	ASSERT_U64_EQ(check_all(0), 0);
 	put_many(1);
@@ -110,6 +112,20 @@ test_window(void)
 	put_many(50 * KIB);
 	/* retain wants 86 KiB gone, and that much was sent. */
 	ASSERT_U64_EQ(w.head->base, 86 * KIB);
+	spool_done();
+
+	TEST_START("retain, one less, just that and one more");
+	spool_pair(64 * KIB, 256 * KIB);
+	put_many(64 * KIB - 1);
+	spool_save_u64(&w.head->sent, 64 * KIB + 1);
+	spool_trim(&w);
+	ASSERT_U64_EQ(w.head->base, 0);
+	put_many(1);
+	ASSERT_U64_EQ(w.head->base, 0);
+	ASSERT_U64_EQ(check_all(0), 0);
+	put_many(1);
+	ASSERT_U64_EQ(w.head->base, 1);
+	ASSERT_U64_EQ(check_all(0), 1);
 	spool_done();
 
 	TEST_START("what was not sent is not dropped by retain");

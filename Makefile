@@ -330,10 +330,10 @@ $(foreach f,$(FUZZERS),$(eval \
     $(call LINK,$(B)/libfuzzer/$(f),$(B)/libfuzzer,fuzz,regress/fuzz/$(f).o \
     $(or $(OBJS_$(f)),$(COMMON)),-fsanitize=fuzzer $(LIBS_$(f)) $(LIBS_TEST))))
 
-$(B)/hooks/faultio.so: regress/hooks/faultio.c $(B)/hooks/obj/flags
+$(B)/hooks/%.so: regress/hooks/%.c $(B)/hooks/obj/flags
 	$(say) 'LD' '$@'
 	$(Q)$(CC) $(BASE_CFLAGS) -g -O1 -fPIC -shared -o $@ $< -ldl
-$(B)/hooks/all: $(B)/hooks/faultio.so
+$(B)/hooks/all: $(B)/hooks/faultio.so $(B)/hooks/wallclock.so
 
 # --------------------------------------------------------------------- targets
 

@@ -18,6 +18,9 @@
 int64_t util_now_ms(void);
 /* Wall clock, nanoseconds since 1970: for records and the wire only. */
 int64_t util_wall_ns(void);
+/* Wall clock minus the time since boot, suspended time included: it moves
+ * when somebody sets the clock, and else hardly. */
+int64_t util_wall_offset_ns(void);
 
 /*
  * RFC 3339 as Go prints it in UTC: fraction without trailing zeros.

@@ -34,6 +34,15 @@ util_wall_ns(void)
 	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
+int64_t
+util_wall_offset_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return util_wall_ns() - ((int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec);
+}
+
 /* Days from 1970-01-01 in the proleptic Gregorian calendar. */
 static int64_t
 util_days_of(int64_t year, int month, int day)

@@ -26,7 +26,7 @@
 #include "../common/util.h"
 #include "../common/workmsg.h"
 
-#define WORK_RELEASE_S 900	/* 01 §12.3: 15 minutes after the end */
+#define WORK_RELEASE_MS 900000	/* 01 §12.3: 15 minutes after the end */
 #define WORK_TICK_MS 5000
 
 /* --- budget (05 §23.3) --- */
@@ -329,23 +329,33 @@ work_close(struct monitor *mon, struct handle *h)
 static int
 work_is_due(const struct handle *h, int64_t now)
 {
-	const struct work *w = h->work;
+	struct work *w = h->work;
+	int64_t ago;
 
 	if (w == NULL || (!w->bundle && !w->project) || !handle_is_closed(h))
 		return 0;
-	return h->agent->row.revoked_at != UTIL_TIME_ZERO ||
-	    now - h->row.closed_at >= (int64_t)WORK_RELEASE_S * 1000000000;
+	if (h->agent->row.revoked_at != UTIL_TIME_ZERO)
+		return 1;
+	/* The wall clock is asked once, for what an earlier process closed:
+	 * whoever sets it later takes no work away. */
+	if (w->due_at == 0) {
+		ago = (util_wall_ns() - h->row.closed_at) / 1000000;
+		if (ago < 0 || ago > WORK_RELEASE_MS)
+			ago = ago < 0 ? 0 : WORK_RELEASE_MS;
+		w->due_at = now + WORK_RELEASE_MS - ago;
+	}
+	return now >= w->due_at;
 }
 
 void
 work_on_tick(struct monitor *mon)
 {
-	int64_t now = util_wall_ns();
+	int64_t now = util_now_ms();
 	struct handle *h;
 
-	if (util_now_ms() - mon->handles.released_at < WORK_TICK_MS)
+	if (now - mon->handles.released_at < WORK_TICK_MS)
 		return;
-	mon->handles.released_at = util_now_ms();
+	mon->handles.released_at = now;
 	for (h = handles_next(&mon->handles, NULL); h != NULL;
 	    h = handles_next(&mon->handles, h)) {
 		if (!work_is_due(h, now))

@@ -43,6 +43,7 @@ struct work {
 	char *project_error;
 	/* held */
 	int bundle, project;	/* the file is there */
+	int64_t due_at;		/* monotonic ms: let go; 0: not known yet */
 	uint64_t session;	/* has the unfinished bundle open; 0 */
 	uint64_t held, project_held;	/* of the budget */
 };

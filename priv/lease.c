@@ -209,6 +209,7 @@ lease_choose(struct monitor *mon, struct lease_plan *p, const struct agent *a,
 	c.mon = mon;
 	c.p = p;
 	store_make_id("lease_", p->id);
+	(void)lease_check_clock(mon);
 	p->now = util_wall_ns();
 	p->expires_at = p->now + lease_get_ttl(mon);
 	c.q.agent = &a->row;

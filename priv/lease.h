@@ -38,6 +38,7 @@ struct leases {
 	char holder[STORE_ID_MAX];	/* this hub process */
 	int64_t janitor_at;		/* monotonic ms */
 	int64_t keepalive_at;
+	int64_t clock;			/* util_wall_offset_ns() at the last look */
 };
 
 /* run --secret NAME[:owner=,mode=] */
@@ -69,6 +70,12 @@ struct lease_plan {
 /* At the start: keys, and the leases of a previous process (05 §18.3). */
 int lease_load(struct monitor *mon, char *err, size_t errlen);
 void lease_clear(struct monitor *mon);
+/*
+ * Was the wall clock set?  Then live leases, whose time is a length and not
+ * a date, are moved along with it.  Before anything that makes or ends one.
+ * CL_DB: not done, nothing may be ended.
+ */
+int lease_check_clock(struct monitor *mon);
 /* Each second: janitor, keepalive. */
 void lease_on_tick(struct monitor *mon);
 /* Each hour: what nobody needs any more. */

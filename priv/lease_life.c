@@ -26,6 +26,7 @@
 #define NS INT64_C(1000000000)
 #define JANITOR_MS 60000
 #define KEEPALIVE_MS 300000
+#define CLOCK_JUMP (2 * NS)	/* a smaller step costs a lease no grace */
 
 /* The grant a lease runs under now: the end of its chain. */
 static const char *
@@ -218,6 +219,27 @@ lease_expire(struct monitor *mon)
 	lease_list_clear(&list);
 }
 
+int
+lease_check_clock(struct monitor *mon)
+{
+	int64_t by = util_wall_offset_ns() - mon->leases.clock;
+	int r;
+
+	if (by > -CLOCK_JUMP && by < CLOCK_JUMP)
+		return CL_OK;
+	log_warn("clock-jump", "seconds=%lld reason=\"this host's wall clock "
+	    "was set; leases keep the time they had left, grants and tokens "
+	    "end by the new time\"", (long long)(by / NS));
+	if ((r = store_shift_leases(mon->store, by)) != CL_OK) {
+		mon_set_error(mon, store_error(mon->store));
+		return r;
+	}
+	mon->leases.clock += by;
+	/* A grant ends at a date: look at each at once. */
+	mon->leases.keepalive_at = util_now_ms() - KEEPALIVE_MS;
+	return CL_OK;
+}
+
 void
 lease_on_tick(struct monitor *mon)
 {
@@ -226,6 +248,8 @@ lease_on_tick(struct monitor *mon)
 	if (mon->phase != MON_SERVING)
 		return;
 	revoke_on_tick(mon);
+	if (lease_check_clock(mon) != CL_OK)
+		return;
 	period = (int64_t)mon->conf.lease_ttl * 1000 / 3;
 	if (period > KEEPALIVE_MS)
 		period = KEEPALIVE_MS;
@@ -293,6 +317,7 @@ lease_load(struct monitor *mon, char *err, size_t errlen)
 	int r;
 
 	store_make_id("hub_", mon->leases.holder);
+	mon->leases.clock = util_wall_offset_ns();
 	store_keks_clear(&mon->leases.keks);
 	r = store_load_keks(mon->conf.key_dir, &mon->leases.keks, err,
 	    errlen);

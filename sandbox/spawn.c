@@ -29,7 +29,7 @@
 #define MAX_SPAWN_ARGS 32
 #define SPAWN_ENV_LEN 1024
 #ifdef CLOOP_TEST_HOOKS
-#define SPAWN_NENV 6
+#define SPAWN_NENV 7
 #else
 #define SPAWN_NENV 3
 #endif
@@ -84,6 +84,7 @@ spawn_set_env(struct spawn_run *run)
 #ifdef CLOOP_TEST_HOOKS
 		{ "CLOOP_HOOKS", NULL },
 		{ "CLOOP_FAULTS", NULL },
+		{ "CLOOP_CLOCK", NULL },
 		{ "LD_PRELOAD", NULL },
 #endif
 	};

@@ -43,8 +43,8 @@
 	X(GRANT_REVOKE) X(GRANT_SUPERSEDE)                                     \
 	X(LEASE_ADD) X(LEASE_FIND) X(LEASE_LIST) X(LEASE_LIST_LIVE)            \
 	X(LEASE_LIST_AGENT) X(LEASE_LIST_AGENT_LIVE) X(LEASE_LIST_HANDLE)      \
-	X(LEASE_LIST_EXPIRED) X(LEASE_EXTEND) X(LEASE_TAKE) X(LEASE_CLOSE)     \
-	X(LEASE_OLD)                                                           \
+	X(LEASE_LIST_EXPIRED) X(LEASE_EXTEND) X(LEASE_SHIFT) X(LEASE_TAKE)     \
+	X(LEASE_CLOSE) X(LEASE_OLD)                                            \
 	X(ITEM_ADD) X(ITEM_LIST) X(ITEM_LIST_GRANT) X(ITEM_WITHDRAW)           \
 	X(ITEM_VERSION)                                                        \
 	X(REVOCATION_SAVE) X(REVOCATION_FIND) X(REVOCATION_OWED)               \

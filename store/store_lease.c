@@ -269,6 +269,12 @@ store_extend_lease(struct store *s, const char *id, const char *holder,
 }
 
 int
+store_shift_leases(struct store *s, int64_t by)
+{
+	return store_run(s, ST_LEASE_SHIFT, NULL, "i", by);
+}
+
+int
 store_take_lease(struct store *s, const char *id, const char *from,
     const char *to)
 {

@@ -117,6 +117,8 @@ int store_list_expired_leases(struct store *s, int64_t now,
 /* Only a live one of this holder that has not lapsed at `now`. */
 int store_extend_lease(struct store *s, const char *id, const char *holder,
     int64_t now, int64_t expires_at);
+/* The wall clock was set by so much: the time left of live ones stays. */
+int store_shift_leases(struct store *s, int64_t by);
 /* Take a live one over from its previous holder. */
 int store_take_lease(struct store *s, const char *id, const char *from,
     const char *to);

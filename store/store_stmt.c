@@ -286,6 +286,8 @@ static const char *const store_sql[ST_NSTMT] = {
 	[ST_LEASE_EXTEND] =
 	    "UPDATE lease SET expires_at = ?4 WHERE id = ?1 "
 	    "AND holder = ?2 AND state = 1 AND expires_at > ?3",
+	[ST_LEASE_SHIFT] =
+	    "UPDATE lease SET expires_at = expires_at + ?1 WHERE state = 1",
 	[ST_LEASE_TAKE] =
 	    "UPDATE lease SET holder = ?3 WHERE id = ?1 AND holder = ?2 "
 	    "AND state = 1",

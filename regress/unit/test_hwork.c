@@ -20,7 +20,7 @@
 #include "../../common/util.h"
 #include "../../common/workmsg.h"
 #include "../../priv/dispatch.h"
-#include "../../priv/hwork.h"
+#include "../../priv/hwork.c"
 #include "../../priv/monitor.h"
 #include "../../priv/refuse.h"
 
@@ -216,4 +216,46 @@ test_branch(void)
 	spec_clear(&s);
 }
 
-UNIT_MAIN(test_budget, test_meta, test_branch)
+static void
+test_due(void)
+{
+	const int64_t s = INT64_C(1000000000);
+	struct handle h;
+	int64_t now = 1000000;
+
+	begin(&h, &one);
+	h.row.state = HS_EXITED;
+	h.work->bundle = 1;
+	one.row.revoked_at = UTIL_TIME_ZERO;
+
+	TEST_START("01 §12.3: what nobody took is let go after 15 minutes");
+	h.row.closed_at = util_wall_ns();
+	ASSERT_INT_EQ(work_is_due(&h, now), 0);
+	ASSERT_INT_EQ(work_is_due(&h, now + 899000), 0);
+	ASSERT_INT_EQ(work_is_due(&h, now + 900001), 1);
+
+	TEST_START("whatever the wall clock says meanwhile");
+	h.row.closed_at = util_wall_ns() - 86400 * s;
+	ASSERT_INT_EQ(work_is_due(&h, now + 899000), 0);
+	h.row.closed_at = util_wall_ns() + 86400 * s;
+	ASSERT_INT_EQ(work_is_due(&h, now + 900001), 1);
+
+	TEST_START("of an earlier hub's, the rest of the time");
+	h.work->due_at = 0;
+	h.row.closed_at = util_wall_ns() - 600 * s;
+	ASSERT_INT_EQ(work_is_due(&h, now), 0);
+	ASSERT_INT_EQ(work_is_due(&h, now + 298000), 0);
+	ASSERT_INT_EQ(work_is_due(&h, now + 300001), 1);
+	h.work->due_at = 0;
+	h.row.closed_at = util_wall_ns() - 86400 * s;
+	ASSERT_INT_EQ(work_is_due(&h, now), 1);
+
+	TEST_START("closed in the future: never more than 15 minutes");
+	h.work->due_at = 0;
+	h.row.closed_at = util_wall_ns() + 86400 * s;
+	ASSERT_INT_EQ(work_is_due(&h, now), 0);
+	ASSERT_INT_EQ(work_is_due(&h, now + 900001), 1);
+	work_free(h.work);
+}
+
+UNIT_MAIN(test_budget, test_meta, test_branch, test_due)

@@ -351,6 +351,80 @@ test_time(void)
 	mt_stop();
 }
 
+/* Seconds that a live lease has left. */
+static int64_t
+time_left(void)
+{
+	struct store_lease l;
+	int64_t left;
+
+	ASSERT_INT_EQ(store_find_lease(mt.store, lease_id, &l), CL_OK);
+	left = (l.expires_at - util_wall_ns()) / INT64_C(1000000000);
+	store_lease_clear(&l);
+	return left;
+}
+
+/* As if the wall clock had just been set by so many seconds, and with it
+ * the dates on record had come that much nearer. */
+static void
+set_clock(int64_t by)
+{
+	ASSERT_INT_EQ(store_shift_leases(mt.store,
+	    -by * INT64_C(1000000000)), CL_OK);
+	mt.leases.clock -= by * INT64_C(1000000000);
+}
+
+static void
+test_clock(void)
+{
+	static const int64_t jumps[] = { 6 * 3600, -12 * 3600, 365 * 86400, 3,
+		-3 };
+	struct mt_device d;
+	int64_t before, clock;
+	size_t i;
+	int action;
+
+	set_up(&d);
+	lend(&d, "env", "TOKEN=" VALUE "\n");
+	TEST_START("a clock that is set ends no lease and prolongs none "
+	    "(05 18.2: minutes, not a date)");
+	before = time_left();
+	ASSERT_INT_GT(before, 60);
+	for (i = 0; i < sizeof(jumps) / sizeof(*jumps); i++) {
+		set_clock(jumps[i]);
+		mt.leases.keepalive_at = util_now_ms();
+		mt.leases.janitor_at = -10000000;
+		ASSERT_ERR(lease_check_clock(&mt), CL_OK);
+		ASSERT_INT_LE(time_left(), before);
+		ASSERT_INT_GE(time_left(), before - 5);
+		lease_on_tick(&mt);
+		mon_end_turn(&mt);
+		ASSERT_INT_EQ(lease_state(), STORE_LEASE_LIVE);
+		ASSERT_U64_EQ(hear_revoke(&d, &action), 0);
+		before = time_left();
+		ASSERT_INT_GT(before, 60);
+	}
+
+	TEST_START("what is no jump moves nothing");
+	clock = mt.leases.clock;
+	ASSERT_ERR(lease_check_clock(&mt), CL_OK);
+	ASSERT_INT_EQ(mt.leases.clock, clock);
+	mt.leases.clock -= INT64_C(1900000000);
+	before = time_left();
+	ASSERT_ERR(lease_check_clock(&mt), CL_OK);
+	ASSERT_INT_LE(time_left(), before);
+
+	TEST_START("a lapsed one is still taken back afterwards (20.6)");
+	set_clock(-7200);
+	ASSERT_ERR(lease_check_clock(&mt), CL_OK);
+	lapse();
+	mt.leases.keepalive_at = mt.leases.janitor_at = -10000000;
+	lease_on_tick(&mt);
+	mon_end_turn(&mt);
+	ASSERT_INT_EQ(lease_state(), STORE_LEASE_EXPIRED);
+	mt_stop();
+}
+
 static void
 test_owed(void)
 {
@@ -417,4 +491,4 @@ test_restart(void)
 }
 
 UNIT_MAIN(test_lend, test_workspace, test_revoke, test_races, test_refresh,
-    test_time, test_owed, test_restart)
+    test_time, test_clock, test_owed, test_restart)

@@ -25,7 +25,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 RESULTS = os.path.join(HERE, "results.md")
 LIMIT = 1800                    # seconds a row may take
 ORDER = ["base", "idle", "heartbeat", "ingest", "parse", "handshake", "storm",
-         "enroll", "dispatch", "sandbox"]
+         "enroll", "dispatch", "resume", "sandbox"]
 
 
 class Metric:

@@ -70,11 +70,21 @@ static int
 frame_get_id(struct jx *x, uint32_t at, const char *what,
     char dst[MAX_ID_LEN + 1], const char **refusedp)
 {
+	const char *plain;
 	size_t len;
 	char *s;
 	int r;
 
 	dst[0] = '\0';
+	if ((plain = jx_find_plain(x, at, &len)) != NULL) {
+		if (len > MAX_ID_LEN) {
+			*refusedp = what;
+			return CL_OK;
+		}
+		memcpy(dst, plain, len);
+		dst[len] = '\0';
+		return CL_OK;
+	}
 	r = jx_get_string(x, at, MAX_ID_LEN, &s, &len, NULL);
 	if (r == CL_FORMAT)
 		return jx_fail(x, r, "%s: not a string", what);

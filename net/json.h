@@ -78,6 +78,9 @@ int jx_fail(struct jx *x, int r, const char *fmt, ...)
 /* Typed reading of single tokens (json_value.c).  null is the zero value. */
 int jx_get_int(const struct jx *x, uint32_t at, int64_t *vp);
 int jx_get_uint(const struct jx *x, uint32_t at, uint64_t *vp);
+/* A string whose literal is its value (most are), borrowed and without a NUL
+ * inside; NULL for anything else. */
+const char *jx_find_plain(const struct jx *x, uint32_t at, size_t *lenp);
 /* Unescaped, owned, NUL-terminated; *nreplacedp (or NULL): \ufffd escapes.
  * CL_FORMAT (not a string), CL_TOOBIG (more than max bytes), CL_NOMEM. */
 int jx_get_string(const struct jx *x, uint32_t at, size_t max, char **sp,

@@ -224,10 +224,14 @@ jx_decode_bool(struct jx *x, uint32_t at, int *vp)
 static int
 jx_decode_time(struct jx *x, uint32_t at, int64_t *vp)
 {
+	const char *plain;
 	char *text;
 	size_t len;
 	int r;
 
+	if ((plain = jx_find_plain(x, at, &len)) != NULL)
+		return jx_refuse(x, len > JX_TIME_MAX ? CL_FORMAT :
+		    util_parse_time(plain, len, vp), "not a time");
 	r = jx_get_string(x, at, JX_TIME_MAX, &text, &len, NULL);
 	if (r == CL_OK && text != NULL)
 		r = util_parse_time(text, len, vp);

@@ -144,6 +144,18 @@ jx_unescape(const char *p, const char *end, int flags, char *dst,
 	return n;
 }
 
+const char *
+jx_find_plain(const struct jx *x, uint32_t at, size_t *lenp)
+{
+	const struct jx_token *t = &x->tokens[at];
+
+	/* The scan refuses control characters, so there is no NUL. */
+	if (t->type != JX_STRING || t->flags != 0)
+		return NULL;
+	*lenp = t->len;
+	return x->text + t->off;
+}
+
 int
 jx_get_string(const struct jx *x, uint32_t at, size_t max, char **sp,
     size_t *lenp, size_t *nreplacedp)

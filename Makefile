@@ -62,8 +62,12 @@ FRAME = net/json.o net/json_value.o net/json_decode.o net/frame.o \
 NETIO = net/tlsio.o net/tlsio_ctx.o net/http1.o net/http1_format.o net/ws.o \
 	common/pin.o
 # Confinement of the calling process.
-SELF = sandbox/self.o sandbox/self_profile.o sandbox/self_caps.o \
-	sandbox/landlock.o
+SELF_READY = sandbox/self.o sandbox/self_caps.o sandbox/landlock.o sandbox/bpf.o
+# The same for those that compile their own system call filter.
+SELF = $(SELF_READY) sandbox/self_start.o sandbox/self_profile.o \
+	sandbox/bpf_export.o
+# Compiles for the shims.
+FILTERS = sandbox/bpf_make.o sandbox/filter.o sandbox/filter_has.o
 DAEMON_LIBS = $(LIB_EVENT) $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
 
 # The hub store and what stands on it.
@@ -121,7 +125,8 @@ LIBS_cloopd-ctl = $(DAEMON_LIBS)
 
 OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
 	agent/credential.o agent/url.o agent/environment.o agent/workdir.o \
-	agent/chan.o agent/procid.o agent/handledir.o agent/workloads.o \
+	agent/chan.o agent/filters.o agent/procid.o agent/handledir.o \
+	agent/workloads.o \
 	agent/workload_shim.o agent/workload_adopt.o agent/resolve.o \
 	agent/fetchctl.o agent/fetchctl_msg.o agent/start.o \
 	agent/workload_lease.o agent/revoke.o agent/refresh.o agent/vault.o \
@@ -135,8 +140,8 @@ OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
 	common/field_json.o common/jsonw.o common/spec.o \
 	common/spec_check.o common/spec_work.o common/rule.o \
 	common/rule_net.o common/caps.o sandbox/spawn.o sandbox/probe.o \
-	sandbox/ns.o sandbox/cgroup.o sandbox/filter.o \
-	sandbox/shim_job.o $(COMMON) $(SELF)
+	sandbox/ns.o sandbox/cgroup.o sandbox/shim_job.o \
+	$(FILTERS) $(COMMON) $(SELF)
 LIBS_cloop-agentd = $(DAEMON_LIBS) $(LIB_CRYPTO)
 
 OBJS_agentd-fetch = agent/agent_fetch.o agent/fetch_setup.o \
@@ -154,14 +159,14 @@ LIBS_agentd-fetch = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
 OBJS_cloop-shim = sandbox/cloop_shim.o sandbox/shim_msg.o \
 	sandbox/shim_start.o sandbox/shim_exec.o sandbox/shim_view.o \
 	sandbox/shim_pump.o sandbox/shim_kill.o sandbox/shim_job.o \
-	sandbox/ns.o sandbox/cgroup.o sandbox/filter.o common/spool.o \
-	common/redact.o $(COMMON) $(SELF)
-LIBS_cloop-shim = $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
+	sandbox/ns.o sandbox/cgroup.o common/spool.o common/redact.o \
+	$(COMMON) $(SELF_READY)
+LIBS_cloop-shim = $(LIB_CAPNG) $(LIB_BSD)
 
 # Runs git for a workload, as its user.
 GIT_JOB = agent/git_orders.o agent/git_env.o agent/git_exec.o agent/git_tree.o \
 	agent/git_workspace.o agent/git_shadow.o agent/git_return.o \
-	agent/git_net.o sandbox/landlock.o sandbox/filter.o \
+	agent/git_net.o sandbox/landlock.o sandbox/filter_has.o \
 	sandbox/filter_git.o common/devjob.o common/redact.o $(SPEC) $(COMMON)
 OBJS_cloop-git = agent/cloop_git.o $(GIT_JOB)
 LIBS_cloop-git = $(LIB_CRYPTO) $(LIB_SECCOMP) $(LIB_BSD)
@@ -193,7 +198,7 @@ OBJS_cloopctl = priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \
 	priv/cloopctl_secret.o priv/cloopctl_lease.o common/ctlclient.o \
 	common/ctlmsg.o common/ctllease.o common/leasemsg.o common/workmsg.o \
 	common/logindex.o common/flatjson.o sandbox/landlock.o \
-	sandbox/filter.o sandbox/filter_git.o $(SPEC) $(COMMON)
+	sandbox/filter_has.o sandbox/filter_git.o $(SPEC) $(COMMON)
 LIBS_cloopctl = $(LIB_SECCOMP) $(LIB_MD) $(LIB_BSD)
 
 # Where each program goes.

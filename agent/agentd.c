@@ -35,6 +35,7 @@
 #include "../sandbox/probe.h"
 #include "../sandbox/self.h"
 #include "agentd.h"
+#include "filters.h"
 #include "fetchctl.h"
 #include "workloads.h"
 
@@ -268,13 +269,16 @@ agentd_check_only(struct agentd *a)
 
 /* 04 §2.2 step 9, and what this machine lets us do for workloads. */
 static void
-agentd_confine(void)
+agentd_confine(struct agentd *a)
 {
 	char text[SELF_REPORT_MAX], found[PROBE_TEXT_MAX];
 	struct self_report rep;
 	struct probe probe;
 	int r;
 
+	if ((r = filters_make(a)) != 0)
+		fatal("confine", "step=filters reason=\"%s\"",
+		    cl_strerror(r));
 	probe_load(&probe);
 	log_info("confinement", "%s", probe_format(&probe, found));
 	if ((r = self_confine_monitor(SELF_MONITOR_DEVICE, &rep)) != 0)
@@ -374,7 +378,7 @@ main(int argc, char **argv)
 	agentd_detach(&a.flags);
 	if (startup_prepare(&a) != 0)
 		return 1;
-	agentd_confine();
+	agentd_confine(&a);
 	status = agentd_serve(&a);
 	startup_clear(&a);
 	return status;

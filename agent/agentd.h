@@ -52,6 +52,8 @@ struct agentd {
 	char *work_home;		/* of the workload's user, or NULL */
 	char *lease_base;		/* where lease directories are made */
 	unsigned int max_concurrent;
+	int filters_fd;			/* memfd: bpf.h, for every shim */
+	uint32_t filters_len;
 	int has_kvm;			/* caps_detect.c: last answer, */
 	int64_t kvm_at;			/* and when (monotonic ms) */
 	/* What runs. */

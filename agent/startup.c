@@ -210,7 +210,7 @@ startup_load_ca(struct agentd *a)
 void
 startup_init(struct agentd *a)
 {
-	a->lock_fd = a->root.fd = -1;
+	a->lock_fd = a->root.fd = a->filters_fd = -1;
 	a->work_uid = (uid_t)-1;
 	a->work_gid = (gid_t)-1;
 }
@@ -494,6 +494,8 @@ startup_clear(struct agentd *a)
 		workdir_close_root(&a->root);
 	if (a->lock_fd != -1)
 		close(a->lock_fd);
+	if (a->filters_fd != -1)
+		close(a->filters_fd);
 	agent_flags_clear(&a->flags);
 	agent_conf_clear(&a->conf);
 }

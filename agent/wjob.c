@@ -28,6 +28,7 @@
 #include "../common/xmem.h"
 #include "../sandbox/spawn.h"
 #include "agentd.h"
+#include "filters.h"
 #include "start.h"
 #include "wjob.h"
 #include "workload_int.h"
@@ -247,6 +248,7 @@ wjob_send_all(struct wjob *j, const struct wjob_opts *o, int job_fd)
 	    (r = wjob_send_fd(&j->shim, MSG_SHIM_WAKE, w->wake_fd)) != 0 ||
 	    (r = wjob_send_fd(&j->shim, MSG_SHIM_DIR, w->dir.fd)) != 0 ||
 	    (r = wjob_send_fd(&j->shim, MSG_SHIM_TREE, o->tree_fd)) != 0 ||
+	    (r = filters_send(w->ws->a, &j->shim)) != 0 ||
 	    (r = wjob_send_fd(&j->shim, MSG_SHIM_STDIN, job_fd)) != 0)
 		return r;
 	return chan_send(&j->shim, MSG_SHIM_GO, 0, NULL, -1);

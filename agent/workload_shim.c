@@ -24,6 +24,7 @@
 #include "../common/util.h"
 #include "../sandbox/spawn.h"
 #include "agentd.h"
+#include "filters.h"
 #include "start.h"
 #include "workload_int.h"
 
@@ -271,6 +272,7 @@ workload_shim_send_all(struct workload *w, const struct workload_start *st)
 	    (r = workload_shim_send_fd(w, MSG_SHIM_WAKE, w->wake_fd)) != 0 ||
 	    (r = workload_shim_send_fd(w, MSG_SHIM_DIR, w->dir.fd)) != 0 ||
 	    (r = workload_shim_send_fd(w, MSG_SHIM_TREE, st->tree_fd)) != 0 ||
+	    (r = filters_send(w->ws->a, &w->chan)) != 0 ||
 	    (r = workload_lease_send(w, st->spec)) != 0)
 		return r;
 	return CL_OK;

@@ -72,6 +72,9 @@
 #define MAX_NAME_LEN 128		/* operator label of an agent, handle */
 #define MAX_PATH_LEN 4096
 #define MAX_SPEC_LEN 1048576		/* encoded spec between our processes */
+/* Four programs of at most 4096 rows of 8 bytes, which is what the kernel
+ * takes, and their lengths: a shim reads this from its monitor. */
+#define MAX_FILTERS_LEN (4 * (4096 * 8 + 4))
 #define MAX_SECRET_FILE_LEN 262144
 #define MAX_SECRET_FILES_LEN 524288
 #define MAX_SEED_LEN 4194304

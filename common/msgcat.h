@@ -497,6 +497,8 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
  * SHIM_REDACT_ANS b ok   every byte read later is held against them
  * SHIM_LEASE	-         fd: a lease directory, locked; to be held open as
  *		long as the workload may use it (agent/secretfiles.h)
+ * SHIM_FILTERS u32 len  fd: memfd, struct bpf_set (sandbox/bpf.h): the seccomp
+ *		programs of the shim and of what it starts
  * SHIM_STDIN	-         fd: becomes the job's descriptor 0, not /dev/null
  */
 #define DEV_SHIM_CATALOGUE(X)                                                  \
@@ -515,6 +517,7 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
 	X(SHIM_REDACT, 0x0518, M2S, MS_ANY, 4, 4, 1, 0)                        \
 	X(SHIM_REDACT_ANS, 0x0519, S2M, MS_ANY, 1, 1, 0, 0)                    \
 	X(SHIM_LEASE, 0x051a, M2S, MS_STARTING, 0, 0, 1, 0)                    \
+	X(SHIM_FILTERS, 0x051c, M2S, MS_STARTING, 4, 4, 1, 1)                  \
 	X(SHIM_STDIN, 0x0540, M2S, MS_STARTING, 0, 0, 1, 1)
 
 /* ------------------------------------------------------------ dev-job

@@ -16,7 +16,7 @@ cloopd-fence	libevent_core libseccomp libcap-ng
 cloopd-ctl	libevent_core libseccomp libcap-ng
 cloop-agentd	libevent_core libcrypto libseccomp libcap-ng
 agentd-fetch	libevent_core libssl libcrypto libjson-c libseccomp libcap-ng
-cloop-shim	libseccomp libcap-ng
+cloop-shim	libcap-ng
 cloop-git	libcrypto libseccomp
 cloop-seed	libjson-c libz
 cloop-keygen	libsqlite3 libcrypto libssl

@@ -28,7 +28,7 @@ OBJS_fuzz_conf = $(filter-out common/conf.o,$(COMMON))
 SPAWN = sandbox/spawn.o $(SELF) $(COMMON)
 SPAWN_LIBS = $(LIB_SECCOMP) $(LIB_CAPNG)
 OBJS_test_shim = sandbox/shim_job.o sandbox/cgroup.o common/spool.o \
-	$(SPAWN)
+	$(FILTERS) $(SPAWN)
 LIBS_test_shim = $(SPAWN_LIBS)
 
 OBJS_test_store = $(STORE) $(COMMON)
@@ -60,7 +60,7 @@ OBJS_test_start = agent/start_job.o agent/work_check.o \
 	agent/environment.o sandbox/shim_job.o $(SPEC) $(SPAWN)
 LIBS_test_start = $(SPAWN_LIBS)
 OBJS_test_git_env = agent/git_env.o agent/git_net.o common/devjob.o \
-	common/redact.o sandbox/landlock.o sandbox/filter.o \
+	common/redact.o sandbox/landlock.o sandbox/filter_has.o \
 	sandbox/filter_git.o $(SPEC) $(COMMON)
 LIBS_test_git_env = $(LIB_SECCOMP)
 OBJS_test_git_tree = agent/git_tree.o $(COMMON)
@@ -98,8 +98,10 @@ OBJS_test_self = $(SELF) $(COMMON)
 LIBS_test_self = $(SPAWN_LIBS)
 OBJS_test_landlock = sandbox/landlock.o $(COMMON)
 OBJS_test_cgroup = sandbox/cgroup.o $(COMMON)
-OBJS_test_filter = sandbox/filter.o sandbox/filter_git.o $(COMMON)
-LIBS_test_filter = $(LIB_SECCOMP)
+OBJS_test_filter = sandbox/filter_git.o $(FILTERS) $(SELF) $(COMMON)
+OBJS_test_bpf = $(FILTERS) $(SELF) $(COMMON)
+LIBS_test_bpf = $(SPAWN_LIBS)
+LIBS_test_filter = $(SPAWN_LIBS)
 OBJS_test_shim_job = sandbox/shim_job.o $(COMMON)
 OBJS_test_spool = common/spool.o $(COMMON)
 OBJS_fuzz_ws = net/ws.o $(COMMON)
@@ -174,7 +176,7 @@ LIBS_test_lease_terms = $(LIBS_cloopd)
 OBJS_test_hub_take = net/hub_take.o $(SPEC) $(COMMON)
 LIBS_test_hub_take = $(LIB_CRYPTO)
 OBJS_test_bundlevet = priv/bundlevet.o priv/bundlevet_git.o priv/gitjob.o \
-	sandbox/landlock.o sandbox/filter.o sandbox/filter_git.o $(SPEC) \
+	sandbox/landlock.o sandbox/filter_has.o sandbox/filter_git.o $(SPEC) \
 	$(COMMON)
 LIBS_test_bundlevet = $(LIB_MD) $(LIB_SECCOMP)
 OBJS_test_bundleland = $(OBJS_test_bundlevet)

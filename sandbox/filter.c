@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Seccomp for workloads and for the init of their pid namespace.  Runs in
- * the workload's process, between set-up and exec.  One row per call, a
- * reason beside it.  On x86-64 the 32-bit and x32 entries are filtered too:
+ * Seccomp for workloads and for the init of their pid namespace: compiled in
+ * the monitor, loaded in the workload's process between set-up and exec
+ * (bpf.h).  One row per call, a reason beside it.  On x86-64 the 32-bit and x32 entries are filtered too:
  * they would be a way round otherwise.
  */
 #include "filter.h"
@@ -12,7 +12,6 @@
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include <errno.h>
@@ -20,6 +19,7 @@
 #include <seccomp.h>
 
 #include "../common/err.h"
+#include "bpf_int.h"
 
 #define INT32 0xffffffffULL
 #define NEW_FLAGS(X)                                                           \
@@ -131,8 +131,6 @@ static const struct filter_row filter_rows[] = {
 static int
 filter_err(int rc)
 {
-	if (rc == 0)
-		return CL_OK;
 	errno = -rc;
 	return rc == -ENOMEM ? CL_NOMEM : CL_SYSTEM;
 }
@@ -172,8 +170,18 @@ filter_set_attrs(scmp_filter_ctx ctx)
 	return rc;
 }
 
+/* The program, or why there is none; the context is used up. */
+static int
+filter_finish(scmp_filter_ctx ctx, int rc, struct sock_fprog *p)
+{
+	int r = rc == 0 ? bpf_export(ctx, p) : filter_err(rc);
+
+	seccomp_release(ctx);
+	return r;
+}
+
 int
-filter_start_workload(void)
+filter_make_workload(struct sock_fprog *p)
 {
 	scmp_filter_ctx ctx;
 	size_t i;
@@ -184,14 +192,11 @@ filter_start_workload(void)
 	rc = filter_set_attrs(ctx);
 	for (i = 0; i < FILTER_NROWS && rc == 0; i++)
 		rc = filter_row_add(ctx, &filter_rows[i]);
-	if (rc == 0)
-		rc = seccomp_load(ctx);
-	seccomp_release(ctx);
-	return filter_err(rc);
+	return filter_finish(ctx, rc, p);
 }
 
 int
-filter_start_init(void)
+filter_make_init(struct sock_fprog *p)
 {
 	static const int allowed[] = {
 		SCMP_SYS(pause), SCMP_SYS(ppoll), SCMP_SYS(poll),
@@ -206,14 +211,5 @@ filter_start_init(void)
 		return CL_NOMEM;
 	for (i = 0; i < sizeof(allowed) / sizeof(allowed[0]) && rc == 0; i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
-	if (rc == 0)
-		rc = seccomp_load(ctx);
-	seccomp_release(ctx);
-	return filter_err(rc);
-}
-
-int
-filter_has_seccomp(void)
-{
-	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != -1;
+	return filter_finish(ctx, rc, p);
 }

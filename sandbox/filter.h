@@ -10,14 +10,17 @@
 #ifndef CLOOP_FILTER_H
 #define CLOOP_FILTER_H
 
-/* Load it for this process and its descendants; no-new-privs must be set.
+#include <linux/filter.h>
+
+/* Compile it, for bpf_start (bpf.h); the program is the caller's to free.
  * CL_SYSTEM, CL_NOMEM. */
-int filter_start_workload(void);
+int filter_make_workload(struct sock_fprog *p);
 /* For git over a device's objects (cloopctl result): an allow list that
- * kills; loaded before exec, as the one above. */
+ * kills.  Load it for this process and its descendants; no-new-privs must be
+ * set. */
 int filter_start_git(void);
 /* For the init of a workload's pid namespace: it may wait and end. */
-int filter_start_init(void);
+int filter_make_init(struct sock_fprog *p);
 /* 1 when this kernel has seccomp filters. */
 int filter_has_seccomp(void);
 

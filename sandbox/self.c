@@ -26,6 +26,7 @@
 
 #include "../common/err.h"
 #include "../common/paths.h"
+#include "bpf.h"
 #include "landlock.h"
 #include "self_int.h"
 
@@ -36,6 +37,35 @@ struct self_run {
 	int is_root;
 	pid_t parent;
 };
+
+#define KIB 1024ULL
+#define MIB (1024 * KIB)
+
+static const struct self_profile_row self_profiles[] = {
+	[SELF_NET] = { "net", RLIM_INFINITY, 0, LL_NO_TCP, 0, 0, 0, 0 },
+	[SELF_KEY] = { "key", 64 * KIB, 64, LL_NO_TCP | LL_NO_ABSTRACT,
+	    0, 0, 0, 0 },
+	[SELF_CTL] = { "ctl", 8 * MIB, 256, LL_NO_TCP | LL_NO_ABSTRACT,
+	    0, 0, 0, 0 },
+	[SELF_FETCH] = { "fetch", 129 * MIB, 0, LL_NO_ABSTRACT, 0, 0, 0, 0 },
+	[SELF_RESOLVER] = { "resolver", 64 * KIB, 64, 0, 1, 0, 0, 0 },
+	[SELF_SHIM] = { "shim", RLIM_INFINITY, 64,
+	    LL_NO_TCP | LL_NO_ABSTRACT, 1, 1, 1, 0 },
+	[SELF_SHIM_SCAN] = { "shim", RLIM_INFINITY, 256,
+	    LL_NO_TCP | LL_NO_ABSTRACT, 1, 1, 1, 0 },
+	[SELF_FENCE] = { "fence", 64 * KIB, 64, LL_NO_TCP | LL_NO_ABSTRACT,
+	    1, 1, 1, 1 },
+};
+
+#define NELEM(a) (sizeof(a) / sizeof((a)[0]))
+
+static const struct self_profile_row *
+self_profile_find(enum self_profile p)
+{
+	if (p < SELF_NET || (size_t)p >= NELEM(self_profiles))
+		return NULL;
+	return &self_profiles[p];
+}
 
 /*
  * Ids for our accounts when nobody made them: from Debian's reserved range
@@ -67,7 +97,7 @@ self_find_user(const char *name, struct self_user *u)
 		u->gid = pw->pw_gid;
 		return CL_OK;
 	}
-	for (i = 0; i < sizeof(self_accounts) / sizeof(*self_accounts); i++) {
+	for (i = 0; i < NELEM(self_accounts); i++) {
 		if (strcmp(self_accounts[i].name, name) != 0)
 			continue;
 		u->uid = self_accounts[i].id;
@@ -167,7 +197,7 @@ self_step_caps(struct self_run *run)
 }
 
 /* Lower both limits; never an error that they are lower already. */
-static int
+int
 self_limit(int what, rlim_t value)
 {
 	struct rlimit rl;
@@ -244,13 +274,7 @@ out:
 	return r;
 }
 
-static int
-self_step_seccomp(struct self_run *run)
-{
-	return self_profile_start(run->opts->profile);
-}
-
-/* style §3.12, steps 4 to 7. */
+/* style §3.12, steps 4 to 7; the system call filter comes last, below. */
 static const struct self_step {
 	const char *name;
 	unsigned int part;
@@ -262,7 +286,6 @@ static const struct self_step {
 	{ "caps", SELF_CAPS, self_step_caps },
 	{ "limits", SELF_LIMITS, self_step_limits },
 	{ "landlock", SELF_LANDLOCK, self_step_landlock },
-	{ "seccomp", SELF_SECCOMP, self_step_seccomp },
 };
 
 #define SELF_NSTEPS (sizeof(self_steps) / sizeof(self_steps[0]))
@@ -284,7 +307,7 @@ self_parts_unused(const struct self_run *run)
 }
 
 int
-self_confine(const struct self_opts *o, struct self_report *rep)
+self_confine_steps(const struct self_opts *o, struct self_report *rep)
 {
 	struct self_run run = { 0 };
 	unsigned int unused;
@@ -309,37 +332,19 @@ self_confine(const struct self_opts *o, struct self_report *rep)
 		else
 			rep->done |= self_steps[i].part & ~unused;
 	}
-	rep->step = NULL;
+	rep->step = "seccomp";
 	rep->user_fallback = run.user.fallback;
 	return CL_OK;
 }
 
 int
-self_confine_monitor(enum self_monitor which, struct self_report *rep)
+self_confine_ready(const struct self_opts *o, struct sock_fprog *filter,
+    struct self_report *rep)
 {
-	uint64_t keep = self_caps_find_monitor(which);
 	int r;
 
-	memset(rep, 0, sizeof(*rep));
-	rep->step = "caps";
-	r = self_caps_cut_bounding(keep, 0);
-	if (r == CL_UNSUPPORTED)
-		rep->missing |= SELF_CAPS;
-	else if (r != CL_OK)
-		return r;
-	if ((r = self_caps_cut(keep)) != CL_OK)
-		return r;
-	rep->done |= SELF_CAPS & ~rep->missing;
-	rep->step = "limits";
-	if ((r = self_limit(RLIMIT_CORE, 0)) != CL_OK)
-		return r;
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
-		return CL_SYSTEM;
-	rep->done |= SELF_LIMITS;
-	rep->step = "seccomp";
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
-		return CL_SYSTEM;
-	if ((r = self_profile_start_monitor()) != CL_OK)
+	if ((r = self_confine_steps(o, rep)) != CL_OK ||
+	    (r = bpf_start_own(filter)) != CL_OK)
 		return r;
 	rep->done |= SELF_SECCOMP;
 	rep->step = NULL;

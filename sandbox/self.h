@@ -82,6 +82,10 @@ struct self_report {
  * After it every syscall outside the profile kills the process.
  */
 int self_confine(const struct self_opts *o, struct self_report *rep);
+/* The same with a filter that was compiled before (bpf.h). */
+struct sock_fprog;
+int self_confine_ready(const struct self_opts *o, struct sock_fprog *filter,
+    struct self_report *rep);
 
 enum self_monitor { SELF_MONITOR_HUB = 1, SELF_MONITOR_DEVICE };
 

@@ -109,19 +109,18 @@ self_caps_has(int cap)
 int
 self_caps_cut_bounding(uint64_t keep, int lock)
 {
-	int cap, in;
+	int cap;
 
 	if (!self_caps_has(CAP_SETPCAP))
 		return CL_UNSUPPORTED;
 	/* What is not in the bounding set no exec can give back. */
 	for (cap = 0; cap < 64; cap++) {
-		in = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
-		if (in == -1)
-			break;		/* past the kernel's last one */
-		if (in == 0 || (keep & (1ULL << cap)) != 0)
+		if ((keep & (1ULL << cap)) != 0 ||
+		    prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
 			continue;
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == -1)
+		if (errno != EINVAL)
 			return CL_SYSTEM;
+		break;		/* past the kernel's last one */
 	}
 	if (!lock)
 		return CL_OK;

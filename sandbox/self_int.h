@@ -7,6 +7,7 @@
 #ifndef CLOOP_SELF_INT_H
 #define CLOOP_SELF_INT_H
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <stdint.h>
@@ -25,9 +26,17 @@ struct self_profile_row {
 	int starts;		/* runs programs with what it keeps */
 };
 
-const struct self_profile_row *self_profile_find(enum self_profile p);
-/* Build and load the seccomp filter of a profile.  CL_SYSTEM, CL_NOMEM. */
+/* All of self_confine but the system call filter, which is its last step:
+ * rep->step names it. */
+int self_confine_steps(const struct self_opts *o, struct self_report *rep);
+/* Both limits, unless they are lower already. */
+int self_limit(int what, rlim_t value);
+
+/* Compile and load the seccomp filter of a profile.  CL_SYSTEM, CL_NOMEM. */
 int self_profile_start(enum self_profile p);
+/* Compile it for bpf_start_own; the program is the caller's to free. */
+struct sock_fprog;
+int self_profile_make(enum self_profile p, struct sock_fprog *prog);
 /* The monitors' refusals. */
 int self_profile_start_monitor(void);
 

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "../common/err.h"
-#include "landlock.h"
+#include "bpf_int.h"
 #include "self_int.h"
 
 #if defined(__has_feature)
@@ -287,34 +287,7 @@ static const struct self_denied {
 	{ SCMP_SYS(vhangup), "terminals" },
 };
 
-#define KIB 1024ULL
-#define MIB (1024 * KIB)
-
-static const struct self_profile_row self_profiles[] = {
-	[SELF_NET] = { "net", RLIM_INFINITY, 0, LL_NO_TCP, 0, 0, 0, 0 },
-	[SELF_KEY] = { "key", 64 * KIB, 64, LL_NO_TCP | LL_NO_ABSTRACT,
-	    0, 0, 0, 0 },
-	[SELF_CTL] = { "ctl", 8 * MIB, 256, LL_NO_TCP | LL_NO_ABSTRACT,
-	    0, 0, 0, 0 },
-	[SELF_FETCH] = { "fetch", 129 * MIB, 0, LL_NO_ABSTRACT, 0, 0, 0, 0 },
-	[SELF_RESOLVER] = { "resolver", 64 * KIB, 64, 0, 1, 0, 0, 0 },
-	[SELF_SHIM] = { "shim", RLIM_INFINITY, 64,
-	    LL_NO_TCP | LL_NO_ABSTRACT, 1, 1, 1, 0 },
-	[SELF_SHIM_SCAN] = { "shim", RLIM_INFINITY, 256,
-	    LL_NO_TCP | LL_NO_ABSTRACT, 1, 1, 1, 0 },
-	[SELF_FENCE] = { "fence", 64 * KIB, 64, LL_NO_TCP | LL_NO_ABSTRACT,
-	    1, 1, 1, 1 },
-};
-
 #define NELEM(a) (sizeof(a) / sizeof((a)[0]))
-
-const struct self_profile_row *
-self_profile_find(enum self_profile p)
-{
-	if (p < SELF_NET || (size_t)p >= NELEM(self_profiles))
-		return NULL;
-	return &self_profiles[p];
-}
 
 static int
 self_rule_add(scmp_filter_ctx ctx, const struct self_rule *rule)
@@ -369,13 +342,12 @@ self_rule_has(unsigned int who, int nr)
 
 /*
  * abort() signals the own process; anything else is nobody's business.
- * The shim is excused: its kill row is wider anyway.
  */
 static int
-self_rule_add_abort(scmp_filter_ctx ctx)
+self_rule_add_abort(scmp_filter_ctx ctx, uint32_t pid)
 {
 	return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-	    SCMP_A0_64(SCMP_CMP_MASKED_EQ, INT32, (uint64_t)getpid()));
+	    SCMP_A0_64(SCMP_CMP_MASKED_EQ, INT32, pid));
 }
 
 /*
@@ -398,7 +370,7 @@ self_soft_add(scmp_filter_ctx ctx, unsigned int who,
 }
 
 static int
-self_rules_add(scmp_filter_ctx ctx, unsigned int who)
+self_rules_add(scmp_filter_ctx ctx, unsigned int who, uint32_t pid)
 {
 	const struct self_rule *rule;
 	size_t i;
@@ -417,7 +389,7 @@ self_rules_add(scmp_filter_ctx ctx, unsigned int who)
 		if (rc != 0 && rc != -EEXIST)
 			return rc;
 	}
-	if ((rc = self_rule_add_abort(ctx)) != 0)
+	if ((rc = self_rule_add_abort(ctx, pid)) != 0)
 		return rc;
 	if ((who & P_SOFT) != 0)
 		return 0;	/* EPERM is its default already */
@@ -429,8 +401,8 @@ self_rules_add(scmp_filter_ctx ctx, unsigned int who)
 	return 0;
 }
 
-int
-self_profile_start(enum self_profile p)
+static scmp_filter_ctx
+self_profile_new(enum self_profile p, uint32_t pid, int *rcp)
 {
 	scmp_filter_ctx ctx;
 	uint32_t act;
@@ -438,18 +410,43 @@ self_profile_start(enum self_profile p)
 
 	act = (1U << p & P_SOFT) != 0 ? SCMP_ACT_ERRNO(EPERM) :
 	    SCMP_ACT_KILL_PROCESS;
-	if ((ctx = seccomp_init(act)) == NULL)
-		return CL_NOMEM;
+	if ((ctx = seccomp_init(act)) == NULL) {
+		*rcp = -ENOMEM;
+		return NULL;
+	}
 	rc = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH,
 	    SCMP_ACT_KILL_PROCESS);
 	if (rc == 0)
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (rc == 0)
-		rc = self_rules_add(ctx, 1U << p);
+		rc = self_rules_add(ctx, 1U << p, pid);
+	*rcp = rc;
+	return ctx;
+}
+
+int
+self_profile_start(enum self_profile p)
+{
+	scmp_filter_ctx ctx;
+	int rc;
+
+	ctx = self_profile_new(p, (uint32_t)getpid(), &rc);
 	if (rc == 0)
 		rc = seccomp_load(ctx);
 	seccomp_release(ctx);
 	return self_seccomp_err(rc);
+}
+
+int
+self_profile_make(enum self_profile p, struct sock_fprog *prog)
+{
+	scmp_filter_ctx ctx;
+	int r, rc;
+
+	ctx = self_profile_new(p, BPF_OWN_PID, &rc);
+	r = rc == 0 ? bpf_export(ctx, prog) : self_seccomp_err(rc);
+	seccomp_release(ctx);
+	return r;
 }
 
 int

@@ -7,8 +7,8 @@
  * DEV_SHIM_CATALOGUE in common/msgcat.h.
  *
  * Course: spawn_start("cloop-shim", SPAWN_SURVIVE); SHIM_JOB, SHIM_SPOOL,
- * SHIM_WAKE, SHIM_DIR, SHIM_TREE, SHIM_GO in any order, GO last; answered
- * by SHIM_STARTED, or SHIM_FAILED (its text goes to started.error) and
+ * SHIM_WAKE, SHIM_DIR, SHIM_TREE, SHIM_FILTERS, SHIM_GO in any order, GO last;
+ * answered by SHIM_STARTED, or SHIM_FAILED (its text goes to started.error) and
  * exit.  At the end the shim saves the exit record, sends SHIM_EXITED and
  * waits for SHIM_RELEASE.  When the channel closes before GO it exits; later
  * it keeps running and listens on job.socket: a new monitor connects

@@ -33,7 +33,7 @@
 
 #include "../common/err.h"
 #include "../common/limits.h"
-#include "filter.h"
+#include "bpf.h"
 #include "ns.h"
 #include "self_int.h"
 
@@ -214,8 +214,7 @@ shim_exec_landlock(struct shim_exec *e)
 static int
 shim_exec_filter(struct shim_exec *e)
 {
-	(void)e;
-	return filter_start_workload();
+	return bpf_start(&e->c->s->filters.prog[BPF_WORKLOAD]);
 }
 
 /* Dispositions and mask survive exec. */
@@ -382,7 +381,7 @@ shim_exec_number(long shim_pid)
 }
 
 void
-shim_exec_init(int sync_fd, long shim_pid)
+shim_exec_init(int sync_fd, long shim_pid, const struct sock_fprog *filter)
 {
 	struct pollfd pfd = { .fd = sync_fd, .events = 0 };
 	struct sigaction sa = { .sa_handler = SIG_IGN };
@@ -403,7 +402,7 @@ shim_exec_init(int sync_fd, long shim_pid)
 	if (close_range(0, ~0U, 0) == -1 ||
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
-	    self_caps_cut(0) != CL_OK || filter_start_init() != CL_OK)
+	    self_caps_cut(0) != CL_OK || bpf_start(filter) != CL_OK)
 		_exit(1);
 	for (;;)
 		(void)poll(NULL, 0, -1);

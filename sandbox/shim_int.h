@@ -19,6 +19,7 @@
 #include "../common/msgcat.h"
 #include "../common/redact.h"
 #include "../common/spool.h"
+#include "bpf.h"
 #include "cgroup.h"
 #include "shim.h"
 
@@ -64,6 +65,8 @@ struct shim {
 	int null_fd;
 	int stdin_fd;		/* SHIM_STDIN, or -1 */
 	struct shim_pump pump;
+	struct bpf_set filters;	/* until the workload runs */
+	int has_filters;
 	int no_redact;		/* a value could not be learned: no start */
 	int lease_fds[MAX_SHIM_PATHS];	/* held for their locks */
 	size_t nleases;
@@ -115,7 +118,8 @@ struct shim_child {
 	int sync_fd;		/* "write my id maps", and the answer */
 };
 void shim_exec_leader(struct shim_child *c) __attribute__((__noreturn__));
-void shim_exec_init(int sync_fd, long shim_pid)
+void shim_exec_init(int sync_fd, long shim_pid,
+    const struct sock_fprog *filter)
     __attribute__((__noreturn__));
 
 /* shim_view.c: what the workload may reach; NULL view: no mount namespace. */

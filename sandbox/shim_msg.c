@@ -32,7 +32,8 @@ int
 shim_msg_has_all(const struct shim *s)
 {
 	return s->job.argv.n > 0 && s->pump.spool.head != NULL &&
-	    s->pump.wake_fd != -1 && s->dir_fd != -1 && s->tree_fd != -1;
+	    s->pump.wake_fd != -1 && s->dir_fd != -1 && s->tree_fd != -1 &&
+	    s->has_filters;
 }
 
 static int
@@ -77,6 +78,24 @@ shim_msg_on_dir(struct shim *s, struct imsg *m)
 {
 	s->dir_fd = imsg_take_fd(m);
 	return CL_OK;
+}
+
+static int
+shim_msg_on_filters(struct shim *s, struct imsg *m)
+{
+	uint32_t len = buf_get_u32(&m->body);
+	uint8_t *data = NULL;
+	struct buf b;
+	int r;
+
+	if ((r = buf_end(&m->body)) != CL_OK ||
+	    (r = util_load_memfd(m->fd, len, MAX_FILTERS_LEN, &data)) != CL_OK)
+		return r;
+	buf_init_read(&b, data, len);
+	r = bpf_set_get(&b, &s->filters);
+	free(data);
+	s->has_filters = r == CL_OK;
+	return r;
 }
 
 static int
@@ -242,6 +261,7 @@ static const struct shim_msg_row {
 	{ MSG_SHIM_DIR, shim_msg_on_dir },
 	{ MSG_SHIM_TREE, shim_msg_on_tree },
 	{ MSG_SHIM_STDIN, shim_msg_on_stdin },
+	{ MSG_SHIM_FILTERS, shim_msg_on_filters },
 	{ MSG_SHIM_GO, shim_msg_on_go },
 	{ MSG_SHIM_SIGNAL, shim_msg_on_signal },
 	{ MSG_SHIM_ADOPT, shim_msg_on_adopt },

@@ -163,7 +163,7 @@ shim_start_init(struct shim *s, struct shim_pipes *p)
 		return CL_SYSTEM;
 	if (s->init_pid == 0) {
 		close(p->sync[0]);
-		shim_exec_init(p->sync[1], pid);
+		shim_exec_init(p->sync[1], pid, &s->filters.prog[BPF_INIT]);
 	}
 	/* One that died says nothing; the leader's fork then fails. */
 	if (poll(&pfd, 1, SHIM_INIT_MS) == 1 &&
@@ -217,6 +217,7 @@ shim_start_confine(struct shim *s, struct self_report *rep)
 	char dir[64], group[64], sock[MAX_PATH_LEN + 1] = "", *slash;
 	struct self_path paths[5];
 	struct self_opts opts = { .profile = SELF_SHIM, .paths = paths };
+	enum bpf_kind filter = BPF_SHIM;
 	size_t n = 0;
 
 	(void)snprintf(dir, sizeof(dir), "/proc/self/fd/%d", s->dir_fd);
@@ -234,10 +235,11 @@ shim_start_confine(struct shim *s, struct self_report *rep)
 	}
 	if (s->proc != NULL) {
 		opts.profile = SELF_SHIM_SCAN;
+		filter = BPF_SHIM_SCAN;
 		paths[n++] = (struct self_path){ "/proc", LL_READ };
 	}
 	paths[n] = (struct self_path){ NULL, 0 };
-	return self_confine(&opts, rep);
+	return self_confine_ready(&opts, &s->filters.prog[filter], rep);
 }
 
 /* Until the exec closed the pipe; else the reason. */
@@ -361,6 +363,7 @@ out:
 	shim_close_fd(&s->tree_fd);
 	shim_close_fd(&s->null_fd);
 	shim_close_fd(&s->stdin_fd);
+	bpf_set_clear(&s->filters);
 	if (r != CL_OK)
 		shim_start_undo(s);
 	return r;

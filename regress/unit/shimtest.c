@@ -30,6 +30,7 @@
 #include "common/log.h"
 #include "common/msgcat.h"
 #include "common/util.h"
+#include "sandbox/bpf.h"
 #include "sandbox/cgroup.h"
 #include "sandbox/self.h"
 #include "sandbox/spawn.h"
@@ -260,6 +261,30 @@ rig_send_job(struct rig *g)
 	buf_clear(&job);
 }
 
+/* Compiled once, as cloop-agentd does it. */
+static void
+rig_send_filters(struct rig *g)
+{
+	static struct buf filters;
+	struct bpf_set set;
+	struct buf b;
+	int fd;
+
+	if (filters.len == 0) {
+		ASSERT_ERR(bpf_set_make(&set), CL_OK);
+		buf_init(&filters, MAX_FILTERS_LEN);
+		bpf_set_put(&filters, &set);
+		bpf_set_clear(&set);
+		ASSERT_ERR(buf_error(&filters), CL_OK);
+	}
+	ASSERT_ERR(util_make_memfd(filters.data,
+	    filters.len - g->cut_filters, &fd), CL_OK);
+	buf_init(&b, 16);
+	buf_put_u32(&b, (uint32_t)(filters.len - g->cut_filters));
+	rig_send(g, MSG_SHIM_FILTERS, &b, fd);
+	buf_clear(&b);
+}
+
 /* The next message, handled; 0 at the deadline, -1 at the end. */
 static int
 rig_turn(struct rig *g, int64_t until)
@@ -322,6 +347,8 @@ rig_prepare(struct rig *g)
 	    fcntl(g->dir_fd, F_DUPFD_CLOEXEC, 0));
 	rig_send(g, MSG_SHIM_TREE, NULL, open(g->tree,
 	    O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (!g->no_filters)
+		rig_send_filters(g);
 }
 
 void

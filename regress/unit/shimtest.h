@@ -27,6 +27,8 @@ struct rig {
 	char word[32];		/* unique; scripts say "sleep $WORD" */
 	char word_env[40];
 	const char *hide[4];
+	int no_filters;		/* leave SHIM_FILTERS out */
+	size_t cut_filters;	/* bytes missing at its end */
 	/* one run */
 	pid_t shim;
 	struct imsg_chan chan;

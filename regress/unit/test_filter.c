@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "common/err.h"
+#include "sandbox/bpf.h"
 #include "sandbox/filter.h"
 
 struct call {
@@ -76,6 +77,18 @@ static const struct call calls[] = {
 	{ "getpid", SYS_getpid, { 0 }, 0 },
 };
 
+/* As the monitor and then a workload's process do it. */
+static int
+start_workload(void)
+{
+	struct sock_fprog p;
+	int r;
+
+	if ((r = filter_make_workload(&p)) == CL_OK)
+		r = bpf_start(&p);
+	return r;
+}
+
 /* Exit status of the child is the errno the call gave. */
 static int
 call_errno(const struct call *c)
@@ -87,7 +100,7 @@ call_errno(const struct call *c)
 	fflush(stdout);
 	if ((pid = fork()) == 0) {
 		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-		    filter_start_workload() != CL_OK)
+		    start_workload() != CL_OK)
 			_exit(255);
 		errno = 0;
 		rc = syscall(c->nr, c->a[0], c->a[1], c->a[2], 0, 0, 0);
@@ -206,7 +219,7 @@ test_programs(void)
 		fflush(stdout);
 		if ((pid = fork()) == 0) {
 			if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-			    filter_start_workload() != CL_OK)
+			    start_workload() != CL_OK)
 				_exit(255);
 			execl("/bin/sh", "sh", "-c", scripts[i], (char *)NULL);
 			_exit(254);

@@ -493,6 +493,38 @@ test_violation(void)
 	rig_close(&g);
 }
 
+/* Nothing came but the end of the channel, and the shim is gone. */
+static void
+check_not_started(void)
+{
+	rig_set(&g, "echo ran >ran");
+	rig_prepare(&g);
+	if (g.cut_filters == 0)
+		rig_go(&g);
+	ASSERT_INT_EQ(rig_turn(&g, util_now_ms() + 5000), -1);
+	ASSERT_INT_EQ(waitpid(g.shim, NULL, 0), g.shim);
+	g.shim = -1;
+	ASSERT_INT_EQ(faccessat(g.dir_fd, SHIM_EXIT_FILE, F_OK, 0), -1);
+}
+
+static void
+test_filters(void)
+{
+	TEST_START("without its filters, or with half of them, nothing "
+	    "starts (style §3.9, §3.12)");
+	RIG_OPEN();
+	g.no_filters = 1;
+	check_not_started();
+	g.no_filters = 0;
+	g.cut_filters = 1;
+	check_not_started();
+	g.cut_filters = 0;
+	rig_run(&g, "ls; exit 5");
+	ASSERT_INT_EQ(g.end.exit_code, 5);
+	ASSERT_STRING_EQ(g.out, "");
+	rig_close(&g);
+}
+
 static void
 test_flood(void)
 {
@@ -622,5 +654,5 @@ test_unprivileged(void)
 UNIT_MAIN(test_echo, test_record, test_environment, test_privileges,
     test_signals, test_timeout, test_refused, test_hostile, test_bomb,
     test_leftovers, test_hidden, test_writable, test_syscalls, test_adopt,
-    test_violation, test_flood, test_plain, test_confined_monitor,
-    test_unprivileged)
+    test_violation, test_filters, test_flood, test_plain,
+    test_confined_monitor, test_unprivileged)

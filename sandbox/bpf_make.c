@@ -1,0 +1,30 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The filters of all shims, compiled in cloop-agentd before it confines
+ * itself.
+ */
+#include "bpf.h"
+
+#include <string.h>
+
+#include "../common/err.h"
+#include "filter.h"
+#include "self_int.h"
+
+int
+bpf_set_make(struct bpf_set *s)
+{
+	int r;
+
+	memset(s, 0, sizeof(*s));
+	if ((r = filter_make_workload(&s->prog[BPF_WORKLOAD])) == CL_OK &&
+	    (r = filter_make_init(&s->prog[BPF_INIT])) == CL_OK &&
+	    (r = self_profile_make(SELF_SHIM, &s->prog[BPF_SHIM])) == CL_OK)
+		r = self_profile_make(SELF_SHIM_SCAN,
+		    &s->prog[BPF_SHIM_SCAN]);
+	if (r != CL_OK)
+		bpf_set_clear(s);
+	return r;
+}

@@ -1,0 +1,61 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Confinement of the processes that compile their own system call filter:
+ * the long-lived children, and both monitors.
+ */
+#include "self.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include <string.h>
+
+#include "../common/err.h"
+#include "self_int.h"
+
+int
+self_confine(const struct self_opts *o, struct self_report *rep)
+{
+	int r;
+
+	if ((r = self_confine_steps(o, rep)) != CL_OK ||
+	    (r = self_profile_start(o->profile)) != CL_OK)
+		return r;
+	rep->done |= SELF_SECCOMP;
+	rep->step = NULL;
+	return CL_OK;
+}
+
+int
+self_confine_monitor(enum self_monitor which, struct self_report *rep)
+{
+	uint64_t keep = self_caps_find_monitor(which);
+	int r;
+
+	memset(rep, 0, sizeof(*rep));
+	rep->step = "caps";
+	r = self_caps_cut_bounding(keep, 0);
+	if (r == CL_UNSUPPORTED)
+		rep->missing |= SELF_CAPS;
+	else if (r != CL_OK)
+		return r;
+	if ((r = self_caps_cut(keep)) != CL_OK)
+		return r;
+	rep->done |= SELF_CAPS & ~rep->missing;
+	rep->step = "limits";
+	if ((r = self_limit(RLIMIT_CORE, 0)) != CL_OK)
+		return r;
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
+		return CL_SYSTEM;
+	rep->done |= SELF_LIMITS;
+	rep->step = "seccomp";
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		return CL_SYSTEM;
+	if ((r = self_profile_start_monitor()) != CL_OK)
+		return r;
+	rep->done |= SELF_SECCOMP;
+	rep->step = NULL;
+	return CL_OK;
+}

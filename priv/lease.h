@@ -38,7 +38,7 @@ struct leases {
 	char holder[STORE_ID_MAX];	/* this hub process */
 	int64_t janitor_at;		/* monotonic ms */
 	int64_t keepalive_at;
-	int64_t clock;			/* util_wall_offset_ns() at the last look */
+	int64_t clock;		/* util_wall_offset_ns() at the last look */
 };
 
 /* run --secret NAME[:owner=,mode=] */

@@ -4,8 +4,8 @@
  *
  * Seccomp for workloads and for the init of their pid namespace: compiled in
  * the monitor, loaded in the workload's process between set-up and exec
- * (bpf.h).  One row per call, a reason beside it.  On x86-64 the 32-bit and x32 entries are filtered too:
- * they would be a way round otherwise.
+ * (bpf.h).  One row per call, a reason beside it.  On x86-64 the 32-bit and
+ * x32 entries are filtered too: they would be a way round otherwise.
  */
 #include "filter.h"
 

@@ -191,3 +191,16 @@ OBJS_test_wjob = agent/chan.o common/devjob.o sandbox/shim_job.o $(SPEC) \
 	$(COMMON)
 LIBS_test_wjob = $(LIB_EVENT)
 OBJS_fuzz_workmsg = common/devjob.o common/workmsg.o $(SPEC) $(COMMON)
+
+# Fuzz targets of the rest.
+OBJS_fuzz_logindex = common/logindex.o $(COMMON)
+OBJS_fuzz_spool = common/spool.o $(COMMON)
+OBJS_fuzz_flatjson = common/flatjson.o $(COMMON)
+OBJS_fuzz_ctlmsg = common/ctlmsg.o common/ctllease.o $(SPEC) $(COMMON)
+OBJS_fuzz_frame_form = $(FRAME) $(COMMON)
+LIBS_fuzz_frame_form = $(LIB_JSONC)
+OBJS_fuzz_route = net/hub_route.o net/hub_conf.o net/http1.o \
+	net/http1_format.o $(COMMON)
+LIBS_fuzz_route = $(LIB_CRYPTO)
+OBJS_fuzz_monitor = $(MONITOR)
+LIBS_fuzz_monitor = $(LIBS_cloopd)

@@ -16,6 +16,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
+/* A target that has it: one run takes milliseconds, so that a replay tries
+ * few mutations. */
+int fuzz_is_slow(void) __attribute__((__weak__));
+
 /* A property of the decoder does not hold. */
 #define FUZZ_CHECK(e) do {                                                     \
 	if (!(e)) {                                                            \

@@ -4,7 +4,8 @@
  *
  * Replays a corpus: main CORPUS_DIR (or files).  Each file is one TAP point;
  * each is then tried with a few hundred fixed mutations, the same in every
- * run, so that builds without libFuzzer see broken input too.
+ * run, so that builds without libFuzzer see broken input too.  -s: the files
+ * alone, for the coverage of a corpus.
  */
 #include "fuzz.h"
 
@@ -16,7 +17,7 @@
 #define MAX_INPUT_LEN (2 * 1024 * 1024)
 #define MUTATIONS 400
 
-static int npoints;
+static int npoints, seeds_only;
 static char current[512];
 
 /* The input at fault, for the runner's diagnostics. */
@@ -62,6 +63,8 @@ run_mutations(const char *name, const uint8_t *data, size_t len)
 		return;
 	/* Large inputs get fewer rounds: the time is what counts. */
 	rounds = len > 4096 ? MUTATIONS / 10 : MUTATIONS;
+	if (fuzz_is_slow != NULL)
+		rounds = MUTATIONS / 40;
 	for (i = 0; i < rounds; i++) {
 		snprintf(current, sizeof(current),
 		    "# in mutation %d of %s\n", i, name);
@@ -102,7 +105,8 @@ run_file(const char *path)
 	fclose(fp);
 	snprintf(current, sizeof(current), "# in %s\n", name);
 	run_exact(data, len);
-	run_mutations(name, data, len);
+	if (!seeds_only)
+		run_mutations(name, data, len);
 	free(data);
 	printf("ok %d - %s\n", npoints, name);
 }
@@ -140,7 +144,8 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	signal(SIGABRT, on_crash);
 	signal(SIGSEGV, on_crash);
-	for (i = 1; i < argc; i++)
+	seeds_only = argc > 1 && strcmp(argv[1], "-s") == 0;
+	for (i = 1 + seeds_only; i < argc; i++)
 		if (stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode))
 			run_dir(argv[i]);
 		else

@@ -7,13 +7,17 @@
 #	make		build the programs into build/
 #	make demo	the whole thing once, live, on this machine
 #	make check	both builds, all tests, one closing line
-#	make check-slow	what takes an hour: 2 000 cuts, sieges, large trees
+#	make check-slow	what takes an hour: 2 000 cuts, sieges, large trees,
+#			valgrind, 100 000 sessions
+#	make lint	gcc -fanalyzer, clang-tidy, cppcheck over all sources
 #	make bench	us beside our peers: [ROW="idle parse"] [ROUNDS=5]
 #	make install	DESTDIR= and prefix= are honoured
 #
-# There are four trees of objects: build/ (gcc, optimised, hardened),
-# build/asan/ (clang, ASan + UBSan), build/libfuzzer/ (make fuzz) and
-# build/hooks/ (crash points, for the torture tests).
+# There are seven trees of objects: build/ (gcc, optimised, hardened),
+# build/asan/ (clang, ASan + UBSan), build/libfuzzer/ (make fuzz),
+# build/hooks/ (crash points, for the torture tests), build/lint/
+# build/coverage/ (make fuzz-coverage) and build/valgrind/ (no allow-lists of
+# system calls: regress/valgrind.sh).
 # B=DIR puts them elsewhere; V=1 shows the commands.
 
 B = build
@@ -29,7 +33,10 @@ DEPS_BUILD = gcc libc6-dev make autoconf pkg-config libevent-dev libssl-dev \
 DEPS_RUN = openssl iproute2 git
 DEPS_TEST = nftables clang libclang-rt-14-dev llvm binutils mandoc \
 	python3 python3-websockets procps util-linux golang-go \
-	golang-nhooyr-websocket-dev libwslay-dev signify-openbsd
+	golang-nhooyr-websocket-dev libwslay-dev signify-openbsd \
+	systemd-container
+# Of the slow tier and make lint.
+DEPS_LINT = clang-tidy cppcheck valgrind
 # Peers of the bench; npm's ws comes beside them, into build/bench.
 DEPS_BENCH = libwebsockets-test-server nginx-light libnginx-mod-nchan \
 	openssh-client openssh-server bubblewrap runc sqlite3 linux-perf
@@ -216,7 +223,7 @@ LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl cloopd-fence agentd-fetch \
 # These goals must work before configure can (demo and check install the
 # packages first and then call make again).
 
-SETUP_GOALS = deps deps-build deps-bench users demo check clean distclean help
+SETUP_GOALS = deps deps-build deps-bench deps-lint users demo check clean distclean help
 ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 include build/config.mk
 endif
@@ -253,6 +260,22 @@ CC_hooks = $(CC)
 CFLAGS_hooks = $(OPT_CFLAGS) -DCLOOP_TEST_HOOKS
 LDFLAGS_hooks =
 EXTRA_hooks = regress/hooks/crash.o
+
+# gcc's analyzer; what it finds is an error (configure's -Werror).
+CC_lint = $(CC)
+CFLAGS_lint = -O1 -fanalyzer $(LINT_OFF)
+# -Wno-analyzer-malloc-leak and -fd-leak: it does not see that a table, a
+# queue or libevent keeps what was put into it; LeakSanitizer and valgrind do.
+# -Wno-analyzer-possible-null-*: of gcc 12, takes xmem's results for NULL.
+LINT_OFF =
+
+CC_coverage = $(CLANG)
+CFLAGS_coverage = -g -O0 -fprofile-instr-generate -fcoverage-mapping
+LDFLAGS_coverage = $(CFLAGS_coverage)
+
+CC_valgrind = $(CC)
+CFLAGS_valgrind = -g -O1 -DCLOOP_VALGRIND
+LDFLAGS_valgrind =
 
 CC_fuzz = $(CLANG)
 CFLAGS_fuzz = $(SANITIZE) -DCLOOP_SANITIZE -fsanitize=fuzzer-no-link
@@ -324,13 +347,21 @@ $(eval $(call TREE,$(B),gcc))
 $(eval $(call TREE,$(B)/asan,asan))
 $(eval $(call TREE,$(B)/libfuzzer,fuzz))
 $(eval $(call TREE,$(B)/hooks,hooks))
+$(eval $(call TREE,$(B)/lint,lint))
+$(eval $(call TREE,$(B)/coverage,coverage))
+$(eval $(call TREE,$(B)/valgrind,valgrind))
 $(eval $(call TREE_LINKS,$(B),gcc))
 $(eval $(call TREE_LINKS,$(B)/asan,asan))
 $(foreach p,$(BENCHES),$(eval $(call LINK,$(B)/bench/$(p),$(B),gcc,\
     regress/bench/$(p).o $(OBJS_bench_$(p)),$(LIBS_bench_$(p)))))
-# The unit tests need no crash points: only the programs.
+# The unit tests need neither of these: only the programs.
+$(foreach p,$(HAVE_PROGS),$(eval $(call LINK,$(B)/valgrind/$(p),$(B)/valgrind,\
+    valgrind,$(OBJS_$(p)),$(LIBS_$(p)))))
 $(foreach p,$(HAVE_PROGS),$(eval $(call LINK,$(B)/hooks/$(p),$(B)/hooks,hooks,\
     $(OBJS_$(p)) $(EXTRA_hooks),$(LIBS_$(p)))))
+$(foreach f,$(FUZZERS),$(eval $(call LINK,$(B)/coverage/$(f),$(B)/coverage,\
+    coverage,regress/fuzz/$(f).o regress/fuzz/main.o \
+    $(or $(OBJS_$(f)),$(COMMON)),$(LIBS_$(f)) $(LIBS_TEST))))
 $(foreach f,$(FUZZERS),$(eval \
     $(call LINK,$(B)/libfuzzer/$(f),$(B)/libfuzzer,fuzz,regress/fuzz/$(f).o \
     $(or $(OBJS_$(f)),$(COMMON)),-fsanitize=fuzzer $(LIBS_$(f)) $(LIBS_TEST))))
@@ -352,7 +383,8 @@ help:
 deps: PACKAGES = $(DEPS_BUILD) $(DEPS_RUN) $(DEPS_TEST)
 deps-build: PACKAGES = $(DEPS_BUILD) $(DEPS_RUN)
 deps-bench: PACKAGES = $(DEPS_BENCH) $(DEPS_NODE)
-deps deps-build deps-bench:
+deps-lint: PACKAGES = $(DEPS_LINT)
+deps deps-build deps-bench deps-lint:
 	@missing=; for p in $(PACKAGES); do \
 	    dpkg-query -W -f='$${db:Status-Abbrev}' $$p 2>/dev/null | \
 	    grep -q '^.i' || missing="$$missing $$p"; \
@@ -401,10 +433,13 @@ unit: $(addprefix $(B)/,$(PICKED_TESTS)) $(addprefix $(B)/asan/,$(PICKED_TESTS))
 	@$(RUN) -b $(B) -b $(B)/asan unit fuzz
 
 # The slow tier: 2 000 cuts (regress/torture), 10 000 connections
-# (regress/abuse), every cut of a return, large trees.
-check-slow: check-build users
+# (regress/abuse), every cut of a return, large trees, memcheck, 100 000
+# sessions, and the analyzers.
+check-slow: deps-lint check-build users $(B)/valgrind/all \
+	$(addprefix $(B)/bench/,$(BENCHES))
+	@$(MAKE) --no-print-directory -j"$$(nproc)" lint
 	@CLOOP_CUTS=2000 ABUSE=many CLOOP_SLOW=1 $(RUN) -b $(B) \
-	    -o "torture abuse git-" regress
+	    -o "torture abuse git- valgrind sessions" regress
 
 regress: check-build
 	@$(RUN) -b $(B) -b $(B)/asan regress
@@ -412,11 +447,47 @@ regress: check-build
 peer: $(B)/all
 	@$(RUN) -b $(B) peer
 
-# make fuzz SECONDS=n [LTESTS=name]: libFuzzer on each decoder in turn.
+# make lint: all product sources; regress/README.regress.  Only what changed
+# is looked at again.
+LINT_DIRS = common store priv net agent sandbox
+LINT_SRCS = $(wildcard $(addsuffix /*.c,$(LINT_DIRS)))
+LINT_OBJS = $(LINT_SRCS:%.c=$(B)/lint/obj/%.o)
+LINT_TIDY = $(LINT_SRCS:%.c=$(B)/lint/tidy/%.ok)
+
+lint: $(LINT_OBJS) $(LINT_TIDY) $(B)/lint/cppcheck.ok
+	@echo "  LINT    $(words $(LINT_SRCS)) files are clean"
+
+# The objects are made first: their .d files say what a stamp depends on.
+$(B)/lint/tidy/%.ok: %.c .clang-tidy $(B)/lint/obj/%.o
+	@mkdir -p $(@D)
+	$(say) 'TIDY' '$<'
+	$(Q)clang-tidy --quiet $< -- $(BASE_CFLAGS) >$@.out 2>$@.err || \
+	    { cat $@.out; exit 1; }
+	@touch $@
+
+# cppcheck's own analysis of the whole; its directory keeps what is known.
+$(B)/lint/cppcheck.ok: $(LINT_SRCS) regress/lint/cppcheck.txt \
+	$(wildcard $(addsuffix /*.h,$(LINT_DIRS)))
+	@mkdir -p $(@D)/cppcheck
+	$(say) 'CPPCHECK' '$(LINT_DIRS)'
+	$(Q)cppcheck -q --enable=warning,portability,performance \
+	    --inline-suppr --std=c11 --template=gcc --error-exitcode=1 \
+	    --suppressions-list=regress/lint/cppcheck.txt \
+	    --library=posix --library=gnu --library=bsd \
+	    --include=/usr/include/bsd/sys/queue.h \
+	    --include=/usr/include/bsd/sys/tree.h \
+	    --cppcheck-build-dir=$(@D)/cppcheck \
+	    -I. -D_GNU_SOURCE $(PATH_DEFS) $(LINT_DIRS)
+	@touch $@
+
+# make fuzz SECONDS=n [LTESTS=name]: libFuzzer on each decoder in turn.  With
+# CPU=n instead: until each has had n seconds of processor time in all.
 SECONDS = 30
 PICKED_FUZZERS = $(if $(LTESTS),$(addprefix fuzz_,$(LTESTS)),$(FUZZERS))
 fuzz: $(addprefix $(B)/libfuzzer/,$(PICKED_FUZZERS))
-	@for f in $(PICKED_FUZZERS); do \
+	@[ -z "$(CPU)" ] || exec python3 regress/fuzz/soak.py -c $(CPU) \
+	    -d $(B)/soak $(addprefix $(B)/libfuzzer/,$(PICKED_FUZZERS))
+	@[ -n "$(CPU)" ] || for f in $(PICKED_FUZZERS); do \
 	    n=$${f#fuzz_}; mkdir -p $(B)/corpus/$$n regress/corpus/$$n; \
 	    printf '  FUZZ    %s (%s s)\n' $$n $(SECONDS); \
 	    $(B)/libfuzzer/$$f -max_total_time=$(SECONDS) -timeout=10 \
@@ -425,6 +496,10 @@ fuzz: $(addprefix $(B)/libfuzzer/,$(PICKED_FUZZERS))
 		{ tail -n 40 $(B)/corpus/$$n.log; exit 1; }; \
 	    sed -n 's/^Done \(.*\) in .*/          \1/p' $(B)/corpus/$$n.log; \
 	done
+
+# Lines of each decoder's file that the corpus alone reaches.
+fuzz-coverage: $(addprefix $(B)/coverage/,$(PICKED_FUZZERS))
+	@sh regress/fuzz/coverage.sh $(B)/coverage $(PICKED_FUZZERS)
 
 # make bench [ROW="idle parse"] [ROUNDS=5]: us beside our peers.
 ROUNDS = 5
@@ -498,7 +573,8 @@ install-dirs:
 	@[ ! -d /run/systemd/system ] || systemctl daemon-reload
 
 clean:
-	@for d in obj unit replay asan libfuzzer hooks bench; do rm -rf $(B)/$$d; done
+	@for d in obj unit replay asan libfuzzer hooks lint valgrind \
+	    coverage bench; do rm -rf $(B)/$$d; done
 	@cd $(B) 2>/dev/null && rm -f $(PROGS) || true
 
 distclean: clean
@@ -506,5 +582,5 @@ distclean: clean
 	@rm -f configure config.log config.status
 
 FORCE:
-.PHONY: all asan help deps deps-build deps-bench check check-slow check-build unit regress peer \
-	fuzz bench demo users install install-dirs clean distclean FORCE
+.PHONY: all asan help lint deps deps-build deps-bench deps-lint check check-slow check-build unit regress peer \
+	fuzz fuzz-coverage bench demo users install install-dirs clean distclean FORCE

@@ -28,6 +28,7 @@
 #include "setup.h"
 #include "../common/util.h"
 
+#include "../sandbox/self.h"
 #include "../sandbox/spawn.h"
 
 /* Confinement and library warm-up take 0.1 s; sanitizers ten times that. */
@@ -144,16 +145,19 @@ child_start(struct child *c)
 {
 	struct spawn_opts o = { .program = c->program, .user = c->user,
 		.flags = child_rows[c->kind].flags };
+	struct self_user user = { 0 };
 	int fd = -1, r;
 
 	c->has_key = 0;
-	if ((r = spawn_start(&o, &c->pid, &fd)) != CL_OK) {
+	r = c->user == NULL ? CL_OK : self_find_user(c->user, &user);
+	if (r != CL_OK || (r = spawn_start(&o, &c->pid, &fd)) != CL_OK) {
 		log_error("child-start", "child=%s reason=%s",
 		    child_format_name(c), log_q(cl_strerror(r)));
 		c->pid = 0;
 		child_schedule(c);
 		return r;
 	}
+	c->uid = user.uid;
 	c->generation = ++c->mon->last_generation;
 	c->state = MS_STARTING;
 	if ((r = child_open_chan(c, fd)) != CL_OK) {
@@ -177,6 +181,16 @@ child_enter_serving(struct child *c)
 	event_del(c->timer);
 }
 
+/* Our own unreaped child: the pid cannot name another process. */
+static void
+child_end(const struct child *c)
+{
+	if (spawn_kill(c->pid, c->uid) != CL_OK)
+		fatal("child-kill", "child=%s pid=%ld reason=%s",
+		    child_format_name(c), (long)c->pid,
+		    log_q(strerror(errno)));
+}
+
 void
 child_kill(struct child *c, const char *why)
 {
@@ -185,8 +199,7 @@ child_kill(struct child *c, const char *why)
 	snprintf(c->last_end, sizeof(c->last_end), "killed: %s", why);
 	log_error("child-kill", "child=%s pid=%ld reason=%s",
 	    child_format_name(c), (long)c->pid, log_q(why));
-	/* Our own unreaped child: the pid cannot name another process. */
-	kill(c->pid, SIGKILL);
+	child_end(c);
 	c->state = CHILD_DOWN;
 	child_drop_chan(c);
 	event_del(c->timer);
@@ -383,7 +396,7 @@ child_clear(struct child *c)
 		event_free(c->timer);
 	c->timer = NULL;
 	if (c->pid != 0) {
-		kill(c->pid, SIGKILL);
+		child_end(c);
 		while (waitpid(c->pid, NULL, 0) == -1 && errno == EINTR)
 			continue;
 		c->pid = 0;

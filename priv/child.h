@@ -29,6 +29,7 @@ struct child {
 	unsigned int index;	/* 1.. among its kind */
 	const char *program;
 	const char *user;
+	uid_t uid;		/* of user, as of the last start */
 	unsigned int state;	/* CHILD_DOWN or MS_* */
 	uint64_t generation;
 	pid_t pid;		/* 0: none */

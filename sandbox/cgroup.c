@@ -201,11 +201,24 @@ cgroup_can_enter(const struct cgroup *c)
 
 	if (pid == 0)
 		_exit(0);
-	if (pid == -1)
-		return 0;
+	if (pid == -1)	/* refused as a whole: cgroup_join may still do */
+		return errno == ENOSYS || errno == EPERM;
 	while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
 		;
 	return 1;
+}
+
+int
+cgroup_join(const struct cgroup *c)
+{
+	int fd, r;
+
+	fd = openat(c->dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	if (fd == -1)
+		return CL_SYSTEM;
+	r = write(fd, "0", 1) == 1 ? CL_OK : CL_SYSTEM;
+	close(fd);
+	return r;
 }
 
 int

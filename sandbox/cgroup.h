@@ -32,6 +32,8 @@ int cgroup_find_own(char dst[CGROUP_PATH_MAX], int *hybridp);
  * or it is not writable (c is then cleared); CL_SYSTEM.
  */
 int cgroup_open(struct cgroup *c, unsigned int max_pids);
+/* The calling process becomes a member.  CL_SYSTEM. */
+int cgroup_join(const struct cgroup *c);
 /* 1 after cgroup_open succeeded. */
 int cgroup_is_open(const struct cgroup *c);
 /*

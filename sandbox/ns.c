@@ -123,6 +123,24 @@ ns_set_identity(pid_t pid)
 	return CL_OK;
 }
 
+int
+ns_open_proc(void)
+{
+	int fs_fd, fd = -1, saved;
+
+	fs_fd = (int)syscall(SYS_fsopen, "proc", FSOPEN_CLOEXEC);
+	if (fs_fd == -1)
+		return -1;
+	if (syscall(SYS_fsconfig, fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL,
+	    0) == 0)
+		fd = (int)syscall(SYS_fsmount, fs_fd, FSMOUNT_CLOEXEC,
+		    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	saved = errno;
+	close(fs_fd);
+	errno = saved;
+	return fd;
+}
+
 /* A detached copy of what is mounted at the path, before it is covered. */
 static int
 ns_keep_add(struct ns_view *v, const char *path, int optional)

@@ -28,6 +28,9 @@ int ns_enter_user(void);
  * workload, not per user (Linux 5.14).  CL_SYSTEM.
  */
 int ns_set_identity(pid_t pid);
+/* A procfs of the calling process's pid namespace, mounted nowhere; -1 with
+ * errno.  Needs CAP_SYS_ADMIN. */
+int ns_open_proc(void);
 
 #define NS_MAX_COVERS (MAX_SHIM_PATHS + 16)
 #define NS_MAX_KEEPS (2 * MAX_SHIM_PATHS + 8)

@@ -24,18 +24,16 @@
 #define W_SHIM 0x04
 #define W_FENCE 0x08
 
+/* The hub's files stay root's: children get descriptors, never a file, and
+ * are killed as their own user (spawn_kill). */
 static const struct self_cap {
 	unsigned int who;
 	int cap;
 	const char *reason;
 } self_caps[] = {
-	{ W_HUB, CAP_CHOWN, "log files to cloopd-net, sockets to groups" },
-	{ W_HUB, CAP_DAC_OVERRIDE, "state written by other users' children" },
-	{ W_HUB, CAP_FOWNER, "modes of files it gave away" },
 	{ W_HUB, CAP_SETUID, "children become their own users" },
 	{ W_HUB, CAP_SETGID, "children become their own groups" },
 	{ W_HUB, CAP_SYS_CHROOT, "children enter an empty directory" },
-	{ W_HUB, CAP_KILL, "ending a child that broke the rules" },
 	{ W_HUB, CAP_SETPCAP, "children empty their bounding set" },
 	{ W_DEVICE, CAP_CHOWN, "trees and homes belong to the workload" },
 	{ W_DEVICE, CAP_DAC_OVERRIDE, "cleaning trees of another user" },

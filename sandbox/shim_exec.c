@@ -359,11 +359,6 @@ shim_exec_leader(struct shim_child *c)
 }
 
 /*
- * Process 1 of the workload's pid namespace.  SIGCHLD is ignored, so orphans
- * that become its children vanish by themselves; it has nothing else to do
- * than to exist, and when it is killed the kernel kills the rest.
- */
-/*
  * Process numbers inside go on from the host's instead of beginning at 2: what
  * a workload prints about its processes cannot be mistaken for low numbers of
  * the host, and its own number is near the one the hub shows.  Needs nothing:
@@ -373,13 +368,25 @@ static void
 shim_exec_number(long shim_pid)
 {
 	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+	int proc_fd;
 
+	/* Our service manager may have made that one read-only. */
+	if (fd == -1 && errno == EROFS && (proc_fd = ns_open_proc()) != -1) {
+		fd = openat(proc_fd, "sys/kernel/ns_last_pid",
+		    O_WRONLY | O_CLOEXEC);
+		close(proc_fd);
+	}
 	if (fd == -1)
 		return;
 	(void)dprintf(fd, "%ld", shim_pid + 1);
 	close(fd);
 }
 
+/*
+ * Process 1 of the workload's pid namespace.  SIGCHLD is ignored, so orphans
+ * that become its children vanish by themselves; it has nothing else to do
+ * than to exist, and when it is killed the kernel kills the rest.
+ */
 void
 shim_exec_init(int sync_fd, long shim_pid, const struct sock_fprog *filter)
 {

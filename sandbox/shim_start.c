@@ -136,6 +136,39 @@ shim_start_features(struct shim *s)
 }
 
 /*
+ * Where clone3 is refused as a whole (a filter cannot see its flags: service
+ * managers and container engines do that): the child goes into the group by
+ * itself, before it is anything.
+ */
+static pid_t
+shim_start_fork_join(struct shim *s)
+{
+	int ok[2];
+	char byte;
+	pid_t pid;
+
+	if (pipe2(ok, O_CLOEXEC) == -1)
+		return -1;
+	if ((pid = fork()) == 0) {
+		close(ok[0]);
+		byte = cgroup_join(&s->cgroup) == CL_OK ? 'y' : 'n';
+		if (byte == 'n')
+			s->cgroup.has_pids = 0;
+		if (write(ok[1], &byte, 1) != 1)
+			_exit(1);
+		close(ok[1]);
+		return 0;
+	}
+	close(ok[1]);
+	if (pid != -1 && (read(ok[0], &byte, 1) != 1 || byte != 'y')) {
+		cgroup_close(&s->cgroup);
+		s->missing |= SHIM_NO_CGROUP;
+	}
+	close(ok[0]);
+	return pid;
+}
+
+/*
  * fork, into the workload's cgroup where there is one.  A failure is final:
  * after it the new pid namespace takes no process any more.
  */
@@ -143,12 +176,16 @@ static pid_t
 shim_start_fork(struct shim *s)
 {
 	struct clone_args args = { .exit_signal = SIGCHLD };
+	pid_t pid;
 
 	if (!cgroup_is_open(&s->cgroup))
 		return fork();
 	args.flags = CLONE_INTO_CGROUP;
 	args.cgroup = (uint64_t)s->cgroup.dir_fd;
-	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (pid == -1 && (errno == ENOSYS || errno == EPERM))
+		return shim_start_fork_join(s);
+	return pid;
 }
 
 /* The init of the pid namespace is set up; the leader is born after it. */

@@ -230,6 +230,24 @@ spawn_prepare(struct spawn_run *run)
 }
 
 int
+spawn_kill(pid_t pid, uid_t uid)
+{
+	int r, saved;
+
+	if (geteuid() != 0 || setresuid(uid, uid, 0) == -1)
+		return kill(pid, SIGKILL) == -1 ? CL_SYSTEM : CL_OK;
+	r = kill(pid, SIGKILL);
+	saved = errno;
+	/* The saved id is still 0, so the way back cannot be refused. */
+	if (setresuid(0, 0, 0) == -1)
+		abort();
+	errno = saved;
+	if (r == -1 && errno == EPERM)
+		r = kill(pid, SIGKILL);
+	return r == -1 ? CL_SYSTEM : CL_OK;
+}
+
+int
 spawn_start(const struct spawn_opts *o, pid_t *pidp, int *fdp)
 {
 	struct spawn_run run = { .opts = o, .null_fd = -1,

@@ -46,5 +46,12 @@ int spawn_find_program(const char *name, char *dst, size_t dstlen);
  * CL_DENIED (user).  Nothing is left behind on failure.
  */
 int spawn_start(const struct spawn_opts *o, pid_t *pidp, int *fdp);
+/*
+ * SIGKILL to a child that becomes this user and is not reaped yet.  Sent as
+ * that user, so that the hub's monitor needs no CAP_KILL and a wrong number
+ * would hit nobody else; as ourselves when the child has not come so far.
+ * CL_SYSTEM.
+ */
+int spawn_kill(pid_t pid, uid_t uid);
 
 #endif

@@ -10,7 +10,15 @@
 
 #include "shimtest.c"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
 #include <grp.h>
+#include <sched.h>
+#include <stddef.h>
 
 static struct rig g;
 
@@ -618,6 +626,82 @@ test_confined_monitor(void)
 	ASSERT_INT_EQ(status, 0);
 }
 
+/*
+ * What etc/cloop-agentd.service takes away: RestrictNamespaces= refuses
+ * clone3 as a whole, ProtectKernelTunables= makes /proc/sys read-only.
+ */
+static int
+restrict_like_unit(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		    offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { 4, code };
+
+	if (unshare(CLONE_NEWNS) == -1 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == -1 ||
+	    mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) == -1 ||
+	    mount(NULL, "/proc/sys", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY,
+	    NULL) == -1)
+		return -1;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		return -1;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+/* Is a workload in a group of its own, and which number has it inside? */
+static int
+run_and_look(int *has_groupp, long *numberp)
+{
+	char *end;
+
+	rig_open(&g);
+	rig_set(&g, "grep '^0::' /proc/self/cgroup; echo $$");
+	if (!rig_start(&g)) {
+		printf("# %s\n", g.failed);
+		return -1;
+	}
+	rig_wait(&g, 40000);
+	rig_finish(&g);
+	rig_close(&g);
+	if ((end = strchr(g.out, '\n')) == NULL)
+		return -1;
+	*has_groupp = strstr(g.out, "/cloop/w") != NULL;
+	*numberp = strtol(end, NULL, 10);
+	return 0;
+}
+
+static void
+test_unit(void)
+{
+	int status, before, after;
+	long number, again;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		return;
+	TEST_START("under the shipped unit: the same cgroup and numbers "
+	    "(00 §3.4)");
+	ASSERT_INT_EQ(run_and_look(&before, &number), 0);
+	fflush(stdout);
+	if ((pid = fork()) == 0) {
+		if (restrict_like_unit() == -1)
+			_exit(2);
+		if (run_and_look(&after, &again) != 0 || before != after)
+			_exit(3);
+		/* Neither begins at 2. */
+		_exit(number > 10 && again > 10 ? 0 : 4);
+	}
+	ASSERT_INT_EQ(waitpid(pid, &status, 0), pid);
+	ASSERT_INT_EQ(status, 0);
+	if (!before)
+		TEST_SKIP("no cgroup that could be kept");
+}
+
 /* The same again as nobody, by our own executable. */
 static void
 test_unprivileged(void)
@@ -655,4 +739,4 @@ UNIT_MAIN(test_echo, test_record, test_environment, test_privileges,
     test_signals, test_timeout, test_refused, test_hostile, test_bomb,
     test_leftovers, test_hidden, test_writable, test_syscalls, test_adopt,
     test_violation, test_filters, test_flood, test_plain,
-    test_confined_monitor, test_unprivileged)
+    test_confined_monitor, test_unit, test_unprivileged)

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <linux/capability.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 #include "common/err.h"
+#include "sandbox/self_int.h"
 #include "sandbox/spawn.h"
 
 static char dir[] = "/tmp/cloop-spawn.XXXXXX";
@@ -127,6 +130,79 @@ test_failures(void)
 	ASSERT_ERR(spawn_find_program("helper", path, sizeof(path)), CL_OK);
 }
 
+#define KILL_USER 65533		/* any that is not root */
+
+/* A process of user `of`, killed as user `as`; 0 when that ended it. */
+static int
+kill_one(uid_t of, uid_t as)
+{
+	int ready[2], status;
+	pid_t pid;
+	char c;
+
+	if (pipe2(ready, O_CLOEXEC) == -1)
+		return 1;
+	if ((pid = fork()) == 0) {
+		if (of != getuid() && setresuid(of, of, of) == -1)
+			_exit(1);
+		(void)!write(ready[1], "r", 1);
+		(void)poll(NULL, 0, 20000);
+		_exit(1);
+	}
+	if (read(ready[0], &c, 1) != 1 || spawn_kill(pid, as) != CL_OK)
+		return 1;
+	if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status))
+		return 1;
+	return WTERMSIG(status) != SIGKILL;
+}
+
+/* As the hub's monitor: root, and of the capabilities only those it keeps. */
+static int
+kill_as_monitor(void)
+{
+	uid_t r, e, s;
+
+	if (self_caps_cut(self_caps_find_monitor(SELF_MONITOR_HUB)) != CL_OK ||
+	    self_caps_has(CAP_KILL))
+		return 1;
+	if (kill_one(KILL_USER, KILL_USER) != 0)
+		return 2;
+	/* It has not become its user yet. */
+	if (kill_one(0, KILL_USER) != 0)
+		return 3;
+	if (getresuid(&r, &e, &s) == -1 || r != 0 || e != 0 || s != 0 ||
+	    !self_caps_has(CAP_SETUID))
+		return 4;
+	/* Another user's process cannot be meant. */
+	return spawn_kill(getppid(), KILL_USER) == CL_SYSTEM ? 0 : 5;
+}
+
+static void
+test_kill(void)
+{
+	int status;
+	pid_t pid, parent;
+
+	TEST_START("00 §3.4: a child is killed as its user, without CAP_KILL");
+	if (geteuid() != 0) {
+		ASSERT_INT_EQ(kill_one(getuid(), getuid()), 0);
+		TEST_SKIP("not root: one user only");
+	}
+	fflush(stdout);
+	/* The process not to be hit belongs to a third user. */
+	if ((parent = fork()) == 0) {
+		if ((pid = fork()) == 0)
+			_exit(kill_as_monitor());
+		if (setresuid(KILL_USER - 1, KILL_USER - 1, KILL_USER - 1) ==
+		    -1 || waitpid(pid, &status, 0) != pid)
+			_exit(9);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 8);
+	}
+	ASSERT_INT_EQ(waitpid(parent, &status, 0), parent);
+	ASSERT_INT_EQ(WIFEXITED(status), 1);
+	ASSERT_INT_EQ(WEXITSTATUS(status), 0);
+}
+
 /* A helper must not outlive its monitor; a shim must. */
 static void
 check_parent_death(int flags, int dies)
@@ -178,4 +254,4 @@ test_parent_death(void)
 	rmdir(dir);
 }
 
-UNIT_MAIN(test_layout, test_failures, test_parent_death)
+UNIT_MAIN(test_layout, test_failures, test_kill, test_parent_death)

@@ -262,9 +262,13 @@ run_record(struct program *in)
 static void
 start_monitor(void)
 {
+	static char conf[300];
 	uint32_t i;
 
 	mt_start();
+	/* CTL_RELOAD reads it again. */
+	snprintf(conf, sizeof(conf), "%s/conf", tmp_dir);
+	mt.args.file = conf;
 	for (i = 0; i < 4; i++) {
 		kill(mt.children[i].pid, SIGKILL);
 		waitpid(mt.children[i].pid, NULL, 0);

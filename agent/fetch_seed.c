@@ -180,8 +180,8 @@ static int
 seed_take(struct gj *g)
 {
 	uint8_t *inflated = NULL;
-	size_t len, n;
-	char *data;
+	size_t len = 0, n = 0;
+	char *data = NULL;
 	int r;
 
 	r = gt_load(g->dir_fd, SEED_RESULT, RESULT_MAX, &data, &len);

@@ -185,7 +185,7 @@ gs_make_dirs(int git_fd, const char *path)
 	char part[GJ_TAIL_MAX];
 	size_t n;
 
-	for (n = strcspn(path, "/"); path[n] != '\0' && n < sizeof(part);
+	for (n = strcspn(path, "/"); n < sizeof(part) && path[n] != '\0';
 	    n += 1 + strcspn(path + n + 1, "/")) {
 		memcpy(part, path, n);
 		part[n] = '\0';

@@ -221,12 +221,14 @@ gw_copy(struct gj *g, int out_fd)
 	return r;
 }
 
+static const char gw_bundle_path[] = ".git/" GW_BUNDLE;
+
 static int
 gw_take_bundle(struct gj *g)
 {
 	char refspec[2 * GJ_TAIL_MAX + 32];
 	const char *argv[] = { "fetch", "--quiet", "--no-tags", "--",
-	    ".git/" GW_BUNDLE, refspec, NULL };
+	    gw_bundle_path, refspec, NULL };
 	int fd, git_fd, r;
 
 	if (gt_open_dir(g->dir_fd, ".git", &git_fd) != 0)
@@ -402,7 +404,8 @@ gw_hide(struct gj *g)
 		char *all = NULL;
 
 		if (asprintf(&all, "%s%s%s", text == NULL ? "" : text,
-		    len > 0 && text[len - 1] != '\n' ? "\n" : "",
+		    text != NULL && len > 0 && text[len - 1] != '\n' ?
+		    "\n" : "",
 		    rule) == -1)
 			all = NULL;
 		r = all == NULL ? CL_NOMEM : gt_save(git_fd, "info/exclude",

@@ -210,6 +210,7 @@ secretfiles_make_dir(const char *base, struct secretset *s,
 	if (d->declared == NULL || mkdtemp(d->path) == NULL) {
 		free(d->declared);
 		free(d->path);
+		d->declared = d->path = NULL;
 		return CL_SYSTEM;
 	}
 	s->ndirs++;

@@ -338,8 +338,8 @@ canon_parse_escape(struct canon_reader *rd, char *cp)
 	}
 	if (rd->end - rd->p < 5 || memcmp(rd->p, "u00", 3) != 0)
 		return CL_FORMAT;
-	hi = rd->p[3] - '0';
-	lo = rd->p[4];
+	hi = (unsigned char)rd->p[3] - '0';
+	lo = (unsigned char)rd->p[4];
 	if (lo >= '0' && lo <= '9')
 		lo -= '0';
 	else if (lo >= 'a' && lo <= 'f')

@@ -155,7 +155,7 @@ hl_on_event(evutil_socket_t fd, short what, void *arg)
 	union {
 		struct sockaddr sa;
 		struct sockaddr_in6 in6;
-	} peer;
+	} peer = { .in6 = { 0 } };
 	struct hub *hub = arg;
 	struct hl *l;
 	socklen_t len;

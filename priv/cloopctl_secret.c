@@ -144,6 +144,7 @@ secret_send(struct ctl *c, const char *name, const char *kind, int personal,
 	struct jsonw w;
 	int fd, r, status;
 
+	field_init(&ctl_secret_table, &s);
 	if ((status = ctl_connect(c)) != EXIT_DONE)
 		return status;
 	if ((r = util_make_memfd(value->data, value->len, &fd)) != CL_OK)

@@ -306,7 +306,7 @@ ship_add_write_back(struct ctl *c, const struct run_work *w, struct spec *s)
 static void
 ship_set_work_dir(struct spec *s, const char *source)
 {
-	char name[49], dir[64], hex[2 * SHA256_DIGEST_LENGTH + 1];
+	char name[49] = "", dir[64], hex[2 * SHA256_DIGEST_LENGTH + 1];
 	char real[PATH_MAX];
 	uint8_t md[SHA256_DIGEST_LENGTH];
 	size_t n = 0, len;

@@ -310,7 +310,7 @@ gitjob_run(struct gitjob *j, const char *const *args)
 		argv[n++] = (char *)(uintptr_t)"-C";
 		argv[n++] = (char *)(uintptr_t)j->repo;
 	}
-	for (i = 0; args[i] != NULL && i < GITJOB_ARGS - 1; i++)
+	for (i = 0; i < GITJOB_ARGS - 1 && args[i] != NULL; i++)
 		argv[n++] = (char *)(uintptr_t)args[i];
 	argv[n] = NULL;
 	return args[i] == NULL ? gitjob_start(j, argv) : CL_LIMIT;

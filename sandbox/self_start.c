@@ -20,10 +20,17 @@ self_confine(const struct self_opts *o, struct self_report *rep)
 {
 	int r;
 
-	if ((r = self_confine_steps(o, rep)) != CL_OK ||
-	    (r = self_profile_start(o->profile)) != CL_OK)
+	if ((r = self_confine_steps(o, rep)) != CL_OK)
+		return r;
+#ifdef CLOOP_VALGRIND
+	/* valgrind makes calls of its own, executable memory among them.  For
+	 * regress/valgrind.sh only; the report says that it is missing. */
+	rep->missing |= SELF_SECCOMP;
+#else
+	if ((r = self_profile_start(o->profile)) != CL_OK)
 		return r;
 	rep->done |= SELF_SECCOMP;
+#endif
 	rep->step = NULL;
 	return CL_OK;
 }

@@ -54,6 +54,13 @@ spawn_start(const struct spawn_opts *o, pid_t *pidp, int *fdp)
 	return CL_OK;
 }
 
+/* The shim played here loads none; test_shim shows that a real one insists. */
+int
+filters_send(const struct agentd *ag, struct chan *c)
+{
+	return CL_OK;
+}
+
 uint64_t
 procid_load_ticks(pid_t pid)
 {

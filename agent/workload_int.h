@@ -133,6 +133,9 @@ void workload_shim_on_timer(struct workload *w);
 void workload_shim_terminate(struct workload *w);
 /* Without a shim: by its record, else as lost. */
 void workload_shim_gone(struct workload *w);
+/* A shim that was killed left its cgroup: take it away, a moment after the
+ * last process in it. */
+void workload_sweep_soon(const struct workload *w);
 
 /* workload_lease.c */
 /* Before the shim exists: the record, then the files. */

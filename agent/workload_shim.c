@@ -17,11 +17,14 @@
 
 #include <bsd/string.h>
 
+#include <event2/event.h>
+
 #include "../common/crash.h"
 #include "../common/err.h"
 #include "../common/limits.h"
 #include "../common/log.h"
 #include "../common/util.h"
+#include "../sandbox/cgroup.h"
 #include "../sandbox/spawn.h"
 #include "agentd.h"
 #include "filters.h"
@@ -179,6 +182,24 @@ workload_shim_on_msg(void *arg, struct imsg *m)
 }
 
 static void
+workload_on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)arg;
+	cgroup_sweep();
+}
+
+void
+workload_sweep_soon(const struct workload *w)
+{
+	static const struct timeval pause = { .tv_sec = 1 };
+
+	(void)event_base_once(w->ws->a->base, -1, EV_TIMEOUT,
+	    workload_on_sweep, NULL, &pause);
+}
+
+static void
 workload_shim_on_end(void *arg, const char *why)
 {
 	struct workload *w = arg;
@@ -192,10 +213,11 @@ workload_shim_on_end(void *arg, const char *why)
 	}
 	if (w->state == WL_ADOPTING)
 		workload_set_timer(w, WORKLOAD_RETRY_MS);
-	else if (w->state == WL_LAUNCHING || w->state == WL_PREPARING)
+	else if (w->state == WL_LAUNCHING || w->state == WL_PREPARING) {
+		workload_sweep_soon(w);
 		workload_shim_refuse(w, "the workload's supervisor ended "
 		    "before the start was decided");
-	else if (w->state == WL_RUNNING)
+	} else if (w->state == WL_RUNNING)
 		workload_shim_gone(w);
 }
 
@@ -215,6 +237,7 @@ workload_shim_gone(struct workload *w)
 	}
 	if (w->pid > 1 && procid_is_alive((pid_t)w->pid, w->pid_ticks))
 		(void)kill((pid_t)-w->pid, SIGKILL);
+	workload_sweep_soon(w);
 	memset(&end, 0, sizeof(end));
 	end.state = HS_FAILED;
 	end.exit_code = -1;

@@ -135,7 +135,6 @@ gitjob_exec(const struct gitjob *j, const struct landlock *walls, int out,
 	if (j->write_dir != NULL) {
 		gitjob_set_limit(RLIMIT_CPU, GITJOB_CPU_S);
 		gitjob_set_limit(RLIMIT_FSIZE, GITJOB_FILE);
-		gitjob_set_limit(RLIMIT_AS, GITJOB_MEMORY);
 	}
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
 	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1 ||
@@ -146,6 +145,9 @@ gitjob_exec(const struct gitjob *j, const struct landlock *walls, int out,
 	if (j->write_dir != NULL && filter_has_seccomp() &&
 	    filter_start_git() != CL_OK)
 		_exit(127);
+	/* Last: a sanitizer's own memory would be over it at once. */
+	if (j->write_dir != NULL)
+		gitjob_set_limit(RLIMIT_AS, GITJOB_MEMORY);
 	(void)execvpe(argv[0], argv, gitjob_env);
 	_exit(127);
 }

@@ -287,6 +287,18 @@ hs_process_ws(struct hs *s)
 	}
 }
 
+static struct hs *
+hs_find_longest(const struct hs_queue *q, struct hs *victim)
+{
+	struct hs *s;
+
+	TAILQ_FOREACH(s, q, link)
+		if (s->assembling >= HS_ASSEMBLING_MIN && (victim == NULL ||
+		    s->assembling_at < victim->assembling_at))
+			victim = s;
+	return victim;
+}
+
 /*
  * Messages that are not whole yet: each is bounded, and so is their sum.
  * Past it the one that has been under way for longest goes.
@@ -295,7 +307,7 @@ static void
 hs_count_assembling(struct hs *s)
 {
 	struct hs_table *t = &s->hub->sessions;
-	struct hs *one, *victim = NULL;
+	struct hs *victim;
 
 	if (s->ws.message_cap == s->assembling)
 		return;
@@ -305,10 +317,8 @@ hs_count_assembling(struct hs *s)
 	s->assembling = s->ws.message_cap;
 	if (t->assembling <= MAX_ASSEMBLING_LEN)
 		return;
-	TAILQ_FOREACH(one, &t->live, link)
-		if (one->assembling >= HS_ASSEMBLING_MIN && (victim == NULL ||
-		    one->assembling_at < victim->assembling_at))
-			victim = one;
+	/* Who has not said hello yet holds memory, too. */
+	victim = hs_find_longest(&t->young, hs_find_longest(&t->live, NULL));
 	if (victim == NULL)
 		return;
 	hs_set_end(victim, AGENT_UNREACHABLE, WS_CODE_INTERNAL,

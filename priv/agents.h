@@ -68,7 +68,8 @@ struct agent {
 	uint64_t pinned;	/* bytes of returned work held */
 	int deleted;		/* its rows are gone; nobody is shown it */
 	struct dupid dup;
-	uint64_t superseded;	/* number of the session replaced last */
+	uint64_t superseded;	/* number of the session replaced last, */
+	uint64_t superseded_by;	/* generation of the worker that had it, */
 	char *superseded_peer;	/* and where it was */
 	char *dup_peers;	/* who was seen to share the identity */
 };

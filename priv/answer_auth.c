@@ -363,7 +363,6 @@ answer_session_echo(struct monitor *mon, struct child *c, struct imsg *m)
 	uint64_t number;
 	struct agent *a;
 
-	(void)c;
 	number = buf_get_u64(&m->body);
 	if (buf_end(&m->body) != CL_OK || number == 0 ||
 	    number > mon->agents.last_session)
@@ -373,6 +372,8 @@ answer_session_echo(struct monitor *mon, struct child *c, struct imsg *m)
 		;
 	if (a == NULL)
 		return CL_OK;	/* replaced again since */
+	if (a->superseded_by != c->generation)
+		return CL_FORMAT;	/* another worker's */
 	a->superseded = 0;	/* one answer of each */
 	if ((news = dupid_add(&a->dup, util_now_ms())) == DUPID_NOTHING)
 		return CL_OK;

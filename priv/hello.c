@@ -323,6 +323,7 @@ hello_start(struct monitor *mon, struct session *s, struct hello *h)
 	    (unsigned long long)old->number, (unsigned long long)s->number,
 	    log_q(old->peer), log_q(s->peer));
 	s->agent->superseded = old->number;
+	s->agent->superseded_by = old->generation;
 	handle_set_text(&s->agent->superseded_peer, old->peer);
 	s->state = SESSION_WAITING;
 	s->agent->waiting = s->number;

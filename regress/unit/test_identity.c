@@ -212,13 +212,13 @@ reconnect(struct mt_device *d, int result)
 }
 
 static void
-echo(uint64_t session)
+echo(int net, uint64_t session)
 {
 	struct buf b;
 
 	buf_init(&b, 8);
 	buf_put_u64(&b, session);
-	mt_say(MT_NET1, MSG_SESSION_ECHO, 0, &b, -1);
+	mt_say(net, MSG_SESSION_ECHO, 0, &b, -1);
 	mon_end_turn(&mt);
 }
 
@@ -244,8 +244,8 @@ test_duplicate(void)
 		ASSERT_FALSE(has_audit("executor.duplicate_identity", "edge"));
 		old = d.session;
 		reconnect(&d, HELLO_OK);
-		echo(old);
-		echo(old);	/* counts once */
+		echo(MT_NET1, old);
+		echo(MT_NET1, old);	/* counts once */
 	}
 	ASSERT_TRUE(has_audit("executor.duplicate_identity deny", "edge"));
 
@@ -266,8 +266,16 @@ test_duplicate(void)
 	}
 	mt_up(&d);
 
+	TEST_START("a worker that never had the session breaks the rules");
+	mt_down(&d, AGENT_OFFLINE);
+	mt_connect(&d, MT_NET1, "other", NULL);
+	old = d.session;
+	reconnect(&d, HELLO_OK);
+	echo(MT_NET2, old);
+	ASSERT_INT_EQ(mt.children[MT_NET2].state, CHILD_DOWN);
+
 	TEST_START("a number that was never given is a violation");
-	echo(1 << 30);
+	echo(MT_NET1, 1 << 30);
 	ASSERT_INT_EQ(mt.children[MT_NET1].state, CHILD_DOWN);
 	mt_stop();
 }

@@ -24,6 +24,7 @@
 #include "../common/err.h"
 #include "../common/rule.h"
 #include "../common/util.h"
+#include "../sandbox/filter.h"
 #include "git_job.h"
 
 #define GX_ARGS 24
@@ -38,6 +39,7 @@ struct gx_run {
 	pid_t pid;
 	int out_fd, err_fd;	/* our ends, -1 at their end */
 	int cred_fd, ca_fd;	/* the child's, inherited by git */
+	const struct sock_fprog *filter;	/* of a git without network */
 	char err[GX_STDERR];
 	size_t err_len;
 	int64_t say_at, kill_at;
@@ -83,7 +85,7 @@ gx_child(const struct gx_run *run, char *const *argv, char *const *envp,
 	    (run->ca_fd != -1 && fcntl(run->ca_fd, F_SETFD, 0) == -1))
 		_exit(127);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
-	    gn_start_walls(run->g, run->x->flags) != CL_OK)
+	    gn_start_walls(run->g, run->x->flags, run->filter) != CL_OK)
 		_exit(127);
 	execve(argv[0], argv, envp);
 	_exit(127);
@@ -131,6 +133,9 @@ gx_open_all(struct gx_run *run, int out[2], int err[2])
 	if ((run->x->flags & GE_NETWORK) != 0 && p->ca_len > 0 &&
 	    util_make_memfd(p->ca, p->ca_len, &run->ca_fd) != 0)
 		return gj_fail(run->g, "memfd: %s", strerror(errno));
+	if ((run->x->flags & GE_NETWORK) == 0 &&
+	    (r = filter_find_git(&run->filter)) != CL_OK)
+		return gj_fail(run->g, "seccomp: %s", cl_strerror(r));
 	if (pipe2(out, O_CLOEXEC) == -1 || pipe2(err, O_CLOEXEC) == -1)
 		return gj_fail(run->g, "pipe: %s", strerror(errno));
 	run->out_fd = out[0];

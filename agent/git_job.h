@@ -99,8 +99,11 @@ int ge_is_same_url(const char *a, const char *b);
 
 /* TCP ports a git of GE_NETWORK may connect to; how many. */
 size_t gn_find_ports(const struct gj *g, uint16_t *ports, size_t max);
-/* In the child, before exec: no network, or that of `flags` only.  CL_*. */
-int gn_start_walls(const struct gj *g, unsigned int flags);
+/* In the child, before exec: no network (the filter; NULL: the kernel has
+ * none), or that of `flags` only.  CL_*. */
+struct sock_fprog;
+int gn_start_walls(const struct gj *g, unsigned int flags,
+    const struct sock_fprog *filter);
 
 /* --- git_exec.c --- */
 

@@ -16,7 +16,7 @@
 #include <bsd/stdlib.h>
 
 #include "../common/err.h"
-#include "../sandbox/filter.h"
+#include "../sandbox/bpf.h"
 #include "../sandbox/landlock.h"
 #include "git_job.h"
 
@@ -93,9 +93,10 @@ gn_start_ports(const struct gj *g)
 }
 
 int
-gn_start_walls(const struct gj *g, unsigned int flags)
+gn_start_walls(const struct gj *g, unsigned int flags,
+    const struct sock_fprog *filter)
 {
 	if ((flags & GE_NETWORK) != 0)
 		return gn_start_ports(g);
-	return filter_has_seccomp() ? filter_start_git() : CL_OK;
+	return filter != NULL ? bpf_start(filter) : CL_OK;
 }

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "../common/err.h"
+#include "../sandbox/bpf.h"
 #include "../sandbox/filter.h"
 #include "../sandbox/landlock.h"
 #include "../common/util.h"
@@ -121,8 +122,8 @@ gitjob_set_limit(int what, uint64_t value)
 }
 
 static void
-gitjob_exec(const struct gitjob *j, const struct landlock *walls, int out,
-    int err, char *const *argv)
+gitjob_exec(const struct gitjob *j, const struct landlock *walls,
+    const struct sock_fprog *filter, int out, int err, char *const *argv)
 {
 	int in = j->in_fd != -1 ? j->in_fd :
 	    open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -135,6 +136,7 @@ gitjob_exec(const struct gitjob *j, const struct landlock *walls, int out,
 	if (j->write_dir != NULL) {
 		gitjob_set_limit(RLIMIT_CPU, GITJOB_CPU_S);
 		gitjob_set_limit(RLIMIT_FSIZE, GITJOB_FILE);
+		gitjob_set_limit(RLIMIT_AS, GITJOB_MEMORY);
 	}
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
 	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1 ||
@@ -142,12 +144,8 @@ gitjob_exec(const struct gitjob *j, const struct landlock *walls, int out,
 		_exit(127);
 	closefrom(3);	/* the rules have a descriptor, too */
 	(void)setpgid(0, 0);
-	if (j->write_dir != NULL && filter_has_seccomp() &&
-	    filter_start_git() != CL_OK)
+	if (filter != NULL && bpf_start(filter) != CL_OK)
 		_exit(127);
-	/* Last: a sanitizer's own memory would be over it at once. */
-	if (j->write_dir != NULL)
-		gitjob_set_limit(RLIMIT_AS, GITJOB_MEMORY);
 	(void)execvpe(argv[0], argv, gitjob_env);
 	_exit(127);
 }
@@ -255,12 +253,15 @@ gitjob_wait(struct gitjob *j, pid_t pid, int r)
 static int
 gitjob_start(struct gitjob *j, char *const *argv)
 {
+	const struct sock_fprog *filter = NULL;
 	struct landlock *walls;
 	int out[2] = { -1, -1 }, err[2], r;
-	pid_t pid;
+	pid_t pid = -1;
 
 	gitjob_clear(j);
 	j->err[0] = '\0';
+	if (j->write_dir != NULL && (r = filter_find_git(&filter)) != CL_OK)
+		return r;
 	if ((r = gitjob_make_walls(j, &walls)) != CL_OK)
 		return r;
 	if (pipe2(err, O_CLOEXEC) == -1) {
@@ -270,8 +271,8 @@ gitjob_start(struct gitjob *j, char *const *argv)
 	if (j->out_fd == -1 && pipe2(out, O_CLOEXEC) == -1)
 		r = CL_SYSTEM;
 	if (r == CL_OK && (pid = fork()) == 0)
-		gitjob_exec(j, walls, j->out_fd != -1 ? j->out_fd : out[1],
-		    err[1], argv);
+		gitjob_exec(j, walls, filter, j->out_fd != -1 ? j->out_fd :
+		    out[1], err[1], argv);
 	close(err[1]);
 	if (out[1] != -1)
 		close(out[1]);

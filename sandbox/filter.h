@@ -15,10 +15,12 @@
 /* Compile it, for bpf_start (bpf.h); the program is the caller's to free.
  * CL_SYSTEM, CL_NOMEM. */
 int filter_make_workload(struct sock_fprog *p);
-/* For git over a device's objects (cloopctl result): an allow list that
- * kills.  Load it for this process and its descendants; no-new-privs must be
- * set. */
-int filter_start_git(void);
+/* For git over objects that came from elsewhere (cloopctl result,
+ * cloop-git): an allow list that kills. */
+int filter_make_git(struct sock_fprog *p);
+/* The same, compiled at the first call and borrowed; NULL where the kernel has
+ * no filters. */
+int filter_find_git(const struct sock_fprog **pp);
 /* For the init of a workload's pid namespace: it may wait and end. */
 int filter_make_init(struct sock_fprog *p);
 /* 1 when this kernel has seccomp filters. */

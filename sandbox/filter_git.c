@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Seccomp for the git that looks at bytes of a device's (05 §23.5): run by
- * cloopctl, as the operator, between fork and exec.  An allow list: reading
- * and writing files (Landlock says which), memory, children of its own.  No
- * socket, no other process, nothing of the machine.  What has no row kills
- * it.
+ * Seccomp for a git that looks at bytes from elsewhere: of a device's
+ * (05 §23.5), in cloopctl, and of a tree's, in cloop-git.  Compiled by them,
+ * loaded between fork and exec (bpf.h).  An allow list: reading and writing
+ * files (Landlock says which), memory, children of its own.  No socket, no
+ * other process, nothing of the machine.  What has no row kills it.
  */
 #include "filter.h"
 
@@ -17,6 +17,7 @@
 #include <stddef.h>
 
 #include "../common/err.h"
+#include "bpf_int.h"
 
 #define INT32 0xffffffffULL
 /* Newer than Debian 12's headers; the same number everywhere. */
@@ -123,10 +124,10 @@ filter_git_add(scmp_filter_ctx ctx)
 }
 
 int
-filter_start_git(void)
+filter_make_git(struct sock_fprog *p)
 {
 	scmp_filter_ctx ctx;
-	int rc;
+	int r, rc;
 
 	if ((ctx = seccomp_init(SCMP_ACT_KILL_PROCESS)) == NULL)
 		return CL_NOMEM;
@@ -134,10 +135,26 @@ filter_start_git(void)
 	if (rc == 0)
 		rc = filter_git_add(ctx);
 	if (rc == 0)
-		rc = seccomp_load(ctx);
+		r = bpf_export(ctx, p);
+	else {
+		errno = -rc;
+		r = rc == -ENOMEM ? CL_NOMEM : CL_SYSTEM;
+	}
 	seccomp_release(ctx);
-	if (rc == 0)
+	return r;
+}
+
+int
+filter_find_git(const struct sock_fprog **pp)
+{
+	static struct sock_fprog p;
+	int r;
+
+	*pp = NULL;
+	if (!filter_has_seccomp())
 		return CL_OK;
-	errno = -rc;
-	return rc == -ENOMEM ? CL_NOMEM : CL_SYSTEM;
+	if (p.len == 0 && (r = filter_make_git(&p)) != CL_OK)
+		return r;
+	*pp = &p;
+	return CL_OK;
 }

@@ -168,16 +168,19 @@ static const struct git_call {
 static int
 git_call_end(const struct git_call *c)
 {
+	const struct sock_fprog *filter;
 	struct rlimit none = { 0, 0 };
 	int status;
 	pid_t pid;
 	long rc;
 
+	ASSERT_ERR(filter_find_git(&filter), CL_OK);
+	ASSERT_TRUE(filter != NULL);
 	fflush(stdout);
 	if ((pid = fork()) == 0) {
 		(void)setrlimit(RLIMIT_CORE, &none);
 		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-		    filter_start_git() != CL_OK)
+		    bpf_start(filter) != CL_OK)
 			_exit(255);
 		errno = 0;
 		rc = syscall(c->nr, c->a[0], c->a[1], c->a[2], 0, 0, 0);

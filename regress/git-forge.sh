@@ -31,27 +31,8 @@ git clone -q --bare . "$F/open/r.git"
 git clone -q --bare . "$F/closed/secret.git"
 git clone -q --bare . "$F/closed/other.git"
 cd "$SRC" || exit 1
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
-    -keyout "$TMP/key" -out "$TMP/crt" -days 2 -subj /CN=localhost \
-    -addext "subjectAltName=DNS:localhost,IP:127.0.0.1" 2>/dev/null
-python3 regress/fixtures/forge.py "$F" "$TMP/crt" "$TMP/key" "$TMP/port" \
-    2>"$TMP/forge.err" &
-track $!
-FORGE=$!
-wait_for 10 test -e "$TMP/port" || fatal "no forge"
-URL=https://localhost:$(cat "$TMP/port")
+. "$SRC/regress/fixtures/forge.inc"
 
-# job DIR KEY=VALUE...: result in $TMP/res, output in $TMP/say.
-job()
-{
-	mkdir -p "$1"
-	python3 regress/fixtures/gitjob.py "$BUILD/cloop-git" "$@" \
-	    ca="$TMP/crt" >"$TMP/res" 2>"$TMP/say"
-}
-res()
-{
-	sed -n "s/^$1=//p" "$TMP/res"
-}
 ok()
 {
 	if [ "$(res outcome)" = ok ]; then

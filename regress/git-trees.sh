@@ -15,26 +15,8 @@ export GIT_COMMITTER_EMAIL=t@x
 F=$TMP/forge
 mkdir -p "$F/open"
 printf '[safe]\n\tdirectory = *\n' >"$F/config"
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
-    -keyout "$TMP/key" -out "$TMP/crt" -days 2 -subj /CN=localhost \
-    -addext "subjectAltName=DNS:localhost,IP:127.0.0.1" 2>/dev/null
-python3 regress/fixtures/forge.py "$F" "$TMP/crt" "$TMP/key" "$TMP/port" \
-    2>"$TMP/forge.err" &
-forge=$!
-track $forge
-wait_for 10 test -e "$TMP/port" || fatal "no forge"
-URL=https://localhost:$(cat "$TMP/port")
+. "$SRC/regress/fixtures/forge.inc"
 
-job()
-{
-	mkdir -p "$1"
-	python3 regress/fixtures/gitjob.py "$BUILD/cloop-git" "$@" \
-	    ca="$TMP/crt" >"$TMP/res" 2>"$TMP/say"
-}
-res()
-{
-	sed -n "s/^$1=//p" "$TMP/res"
-}
 # round NAME TEXT: the repository $TMP/NAME comes, and a change goes back.
 round()
 {
@@ -141,7 +123,7 @@ fi
 kill $daemon 2>/dev/null
 
 if [ -z "${CLOOP_SLOW:-}" ]; then
-	kill $forge
+	kill $FORGE
 	exit 0
 fi
 git init -q -b main "$TMP/many"
@@ -162,4 +144,4 @@ head -c 50000000 /dev/urandom >"$TMP/large/b"
 git -C "$TMP/large" add -A
 git -C "$TMP/large" commit -q -m large
 round large "a pack of more than 100 MiB"
-kill $forge
+kill $FORGE

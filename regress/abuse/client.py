@@ -456,3 +456,16 @@ def readable(socks, seconds):
 
 if __name__ == "__main__" and sys.argv[1:2] == ["honest"]:
     asyncio.run(HonestFleet().main(int(sys.argv[2])))
+
+
+def newcomer(name):
+    """A genuine agent comes in meanwhile."""
+    began = time.monotonic()
+    try:
+        Device().session().close()
+        took = time.monotonic() - began
+    except OSError as why:
+        took = repr(why)
+    point(isinstance(took, float) and took < 3,
+          "%s: a genuine agent gets in within %s s" % (
+              name, took if isinstance(took, str) else "%.2f" % took))

@@ -10,7 +10,7 @@ import threading
 import time
 
 from client import (TMP, Device, Siege, Sources, Wire, connect,
-                    frame, note, point, request, source)
+                    frame, newcomer, note, point, request, source)
 
 MANY = os.environ.get("ABUSE") == "many"
 HELD = 10000 if MANY else 1500
@@ -64,15 +64,7 @@ def hold(siege, where, bound, name):
     point(0 < left <= bound + 2, "%s: of %d connections %d are kept" % (
         name, HELD, left), "the bound is %d" % bound)
     siege.hold(0.7)
-    began = time.monotonic()
-    try:
-        Device().session().close()
-        took = time.monotonic() - began
-    except OSError as why:
-        took = repr(why)
-    point(isinstance(took, float) and took < 3,
-          "%s: a genuine agent gets in meanwhile within %s s" % (
-              name, took if isinstance(took, str) else "%.2f" % took))
+    newcomer(name)
     for s in socks:
         s.close()
 

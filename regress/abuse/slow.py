@@ -7,8 +7,8 @@ import os
 import threading
 import time
 
-from client import (Device, Siege, Wire, beat, connect, frame, note, point,
-                    readable, request, source, until)
+from client import (Device, Siege, Wire, beat, connect, frame, newcomer, note,
+                    point, readable, request, source, until)
 
 MANY = os.environ.get("ABUSE") == "many"
 EACH = 300 if MANY else 60
@@ -39,19 +39,6 @@ def tls_bytes(n):
 
 def header(n):
     return b"GET / HTTP/1.1\r\n" if n == 0 else b"X-%d: y\r\n" % n
-
-
-def newcomer(name):
-    """A genuine agent comes in meanwhile."""
-    began = time.monotonic()
-    try:
-        Device().session().close()
-        took = time.monotonic() - began
-    except OSError as why:
-        took = repr(why)
-    point(isinstance(took, float) and took < 3,
-          "%s: a genuine agent gets in within %s s" % (
-              name, took if isinstance(took, str) else "%.2f" % took))
 
 
 def crowd(n, make):

@@ -17,36 +17,6 @@ export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
 export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@x GIT_COMMITTER_NAME=t
 export GIT_COMMITTER_EMAIL=t@x
 
-start_sshd()
-{
-	have sshd && have scp || return 1
-	mkdir -p "$TMP/ssh" /run/sshd
-	ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/host" &&
-	    ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/user" || return 1
-	ssh_port=$(e2e_port)
-	cat >"$TMP/ssh/sshd_config" <<-END
-	ListenAddress 127.0.0.1:$ssh_port
-	HostKey $TMP/ssh/host
-	AuthorizedKeysFile $TMP/ssh/user.pub
-	PidFile none
-	PermitRootLogin yes
-	StrictModes no
-	UsePAM no
-	Subsystem sftp internal-sftp
-	END
-	/usr/sbin/sshd -D -f "$TMP/ssh/sshd_config" 2>"$TMP/ssh.log" &
-	sshd_pid=$!
-	track "$sshd_pid"
-	scp="scp -q -F none -i $TMP/ssh/user -P $ssh_port -o BatchMode=yes
-	    -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null
-	    -o LogLevel=ERROR -c aes128-gcm@openssh.com"
-	version ssh "$(ssh -V 2>&1)"
-	echo x >"$TMP/ssh/x"
-	# shellcheck disable=SC2086
-	wait_for 10 $scp "$TMP/ssh/x" "root@127.0.0.1:$TMP/ssh/y" ||
-	    { note "$(cat "$TMP/ssh.log")"; return 1; }
-}
-
 git init -q -b main "$TMP/repo"
 cd "$TMP/repo" || exit 1
 echo base >README
@@ -56,9 +26,8 @@ git checkout -q main
 cd "$SRC" || exit 1
 e2e_hub
 e2e_agent edge-1
-mkdir -p "$TMP/ssh"
 with_scp=
-start_sshd && with_scp=yes
+have scp && peer_ssh "Subsystem sftp internal-sftp" && with_scp=yes
 
 # rate SECONDS
 rate()
@@ -92,7 +61,8 @@ for round in 0 $(rounds); do
 	if [ -n "$with_scp" ]; then
 		begin=$(now)
 		# shellcheck disable=SC2086
-		$scp "$bundle" "root@127.0.0.1:$TMP/ssh/y" ||
+		scp -q $ssh_options -P "$ssh_port" \
+		    -c aes128-gcm@openssh.com "$bundle" "root@127.0.0.1:$TMP/ssh/y" ||
 		    fatal "scp failed"
 		sample bundle scp "$(rate "$(now) - $begin")"
 	fi

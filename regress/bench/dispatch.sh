@@ -19,50 +19,12 @@ is, ours in its sandbox, with its output and exit code kept.  The limit is
 fork and exec of the same command.  60 and not 100: the hub serves at most 64
 operators at once."
 have sshd || bench_skip "no sshd: make deps-bench"
-version OpenSSH "$(ssh -V 2>&1)"
 
 e2e_hub
 e2e_agent edge-1 "MaxConcurrent 128"
 
-ssh_port=$(e2e_port)
-ssh-keygen -q -t ed25519 -N '' -f "$TMP/host" &&
-    ssh-keygen -q -t ed25519 -N '' -f "$TMP/user" || fatal "no ssh keys"
-cp "$TMP/user.pub" "$TMP/authorized"
-chmod 600 "$TMP/authorized"
-cat >"$TMP/sshd.conf" <<END
-Port $ssh_port
-ListenAddress 127.0.0.1
-HostKey $TMP/host
-AuthorizedKeysFile $TMP/authorized
-PidFile $TMP/sshd.pid
-PermitRootLogin yes
-PasswordAuthentication no
-StrictModes no
-UsePAM no
-MaxStartups 200
-MaxSessions 200
-END
-cat >"$TMP/ssh.conf" <<END
-Host edge-1
-	HostName 127.0.0.1
-	Port $ssh_port
-	User root
-	IdentityFile $TMP/user
-	IdentitiesOnly yes
-	StrictHostKeyChecking no
-	UserKnownHostsFile $TMP/known
-	LogLevel ERROR
-END
-mkdir -p /run/sshd
-"$(command -v sshd)" -D -f "$TMP/sshd.conf" 2>"$TMP/sshd.log" &
-track $!
-one_ssh() { ssh -F "$TMP/ssh.conf" edge-1 true; }
-wait_for 10 one_ssh || fatal "sshd does not answer: $(tail -n 3 \
-    "$TMP/sshd.log")"
-ssh -F "$TMP/ssh.conf" -M -N -S "$TMP/mux" edge-1 &
-track $!
-wait_for 10 ssh -F "$TMP/ssh.conf" -S "$TMP/mux" -O check edge-1 ||
-    fatal "no multiplexed connection"
+peer_ssh "MaxStartups 200" "MaxSessions 200" && peer_ssh_mux ||
+    fatal "no sshd"
 
 # many COMMAND...: 60 at once, ms each.
 many()
@@ -89,7 +51,9 @@ side()
 
 for round in $(rounds); do
 	side ours cloopctl -s "$TMP/run/cloopd.sock" run --on edge-1 -- true
-	side mux ssh -F "$TMP/ssh.conf" -S "$TMP/mux" edge-1 true
-	side ssh ssh -F "$TMP/ssh.conf" edge-1 true
+	# shellcheck disable=SC2086
+	side mux $ssh_mux true
+	# shellcheck disable=SC2086
+	side ssh $ssh true
 	side limit true
 done

@@ -23,40 +23,13 @@ rates()
 	sample cpu "$1" "$(calc "$2 / 1e6 / ($4)")"
 }
 
-start_sshd()
-{
-	have sshd || return 1
-	mkdir -p "$TMP/ssh/out" /run/sshd
-	ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/host" &&
-	    ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/user" || return 1
-	cp "$TMP/ssh/user.pub" "$TMP/ssh/authorized"
-	ssh_port=$(e2e_port)
-	cat >"$TMP/ssh/sshd_config" <<-END
-	ListenAddress 127.0.0.1:$ssh_port
-	HostKey $TMP/ssh/host
-	AuthorizedKeysFile $TMP/ssh/authorized
-	PidFile none
-	PermitRootLogin yes
-	StrictModes no
-	UsePAM no
-	MaxStartups 100
-	END
-	/usr/sbin/sshd -D -f "$TMP/ssh/sshd_config" 2>"$TMP/ssh.log" &
-	sshd_pid=$!
-	track "$sshd_pid"
-	ssh="ssh -F none -i $TMP/ssh/user -p $ssh_port -o BatchMode=yes
-	    -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null
-	    -o LogLevel=ERROR -c aes128-gcm@openssh.com root@127.0.0.1"
-	# shellcheck disable=SC2086
-	wait_for 10 $ssh true || { note "$(cat "$TMP/ssh.log")"; return 1; }
-	version ssh "$(ssh -V 2>&1)"
-}
-
 ssh_round()
 {
+	mkdir -p "$TMP/ssh/out"
 	# shellcheck disable=SC2086
 	set -- $(python3 "$SRC/regress/bench/ingest-ssh.py" $AGENTS \
-	    "$TMP/text" "$TMP/ssh/out" "$sshd_pid" "$BENCH_DIR/measure" $ssh)
+	    "$TMP/text" "$TMP/ssh/out" "$sshd_pid" "$BENCH_DIR/measure" \
+	    ssh -c aes128-gcm@openssh.com ${ssh#ssh })
 	[ $# = 2 ] || fatal "ssh: $*"
 	rates ssh $((AGENTS * BYTES)) "$1" "$2"
 	cmp -s "$TMP/text" "$TMP/ssh/out/0" || fail "ssh lost text"
@@ -74,7 +47,7 @@ mkdir "$TMP/limit"
 load_ask 1 "write $TMP/limit $BYTES"
 cp "$TMP/limit/0" "$TMP/text"
 with_ssh=
-start_sshd && with_ssh=yes
+peer_ssh "MaxStartups 100" && with_ssh=yes
 for round in $(rounds); do
 	load_ask 1 "ingest $BYTES"
 	[ "$(load_get agents) $(load_get missing)" = "$AGENTS 0" ] ||

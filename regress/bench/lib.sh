@@ -39,6 +39,10 @@
 #	peer_ws, peer_lws	start npm's ws, libwebsockets' test server, on
 #			$peer_port, as $peer_pid; false when it is not there
 #	peer_stop
+#	peer_ssh [LINE...]	start sshd, with more lines of its file; then
+#			$ssh COMMAND runs one there, $ssh_options are what ssh
+#			and scp need beside -p or -P $ssh_port, $sshd_pid is it
+#	peer_ssh_mux	$ssh_mux COMMAND does so over a connection that stands
 #	have COMMAND	whether it can be found
 
 . "$SRC/regress/e2e-lib.sh"
@@ -228,3 +232,49 @@ calc()
 }
 
 [ -x "$BENCH_DIR/measure" ] || skip "the bench is not built: make bench"
+
+# SHLVL: else bash as the login shell takes itself for one of a network and
+# reads root's .bashrc first, which is not ssh's doing.
+peer_ssh()
+{
+	have ssh && have ssh-keygen && have sshd || return 1
+	mkdir -p "$TMP/ssh" /run/sshd
+	chmod 700 "$TMP/ssh"
+	ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/host" &&
+	    ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/user" || return 1
+	cp "$TMP/ssh/user.pub" "$TMP/ssh/authorized"
+	ssh_port=$(e2e_port)
+	{
+		cat <<-END
+		ListenAddress 127.0.0.1:$ssh_port
+		HostKey $TMP/ssh/host
+		AuthorizedKeysFile $TMP/ssh/authorized
+		PidFile none
+		PermitRootLogin prohibit-password
+		StrictModes no
+		UsePAM no
+		SetEnv SHLVL=1
+		END
+		printf '%s\n' "$@"
+	} >"$TMP/ssh/sshd_config"
+	"$(command -v sshd)" -D -f "$TMP/ssh/sshd_config" \
+	    2>"$TMP/ssh/log" &
+	sshd_pid=$!
+	track "$sshd_pid"
+	ssh_options="-F none -i $TMP/ssh/user -o BatchMode=yes
+	    -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null
+	    -o LogLevel=ERROR"
+	ssh="ssh $ssh_options -p $ssh_port root@127.0.0.1"
+	version ssh "$(ssh -V 2>&1)"
+	# shellcheck disable=SC2086
+	wait_for 10 $ssh true || { note "$(cat "$TMP/ssh/log")"; return 1; }
+}
+
+peer_ssh_mux()
+{
+	ssh_mux="ssh $ssh_options -S $TMP/ssh/mux -p $ssh_port root@127.0.0.1"
+	# shellcheck disable=SC2086
+	$ssh_mux -M -N &
+	track $!
+	wait_for 10 test -S "$TMP/ssh/mux"
+}

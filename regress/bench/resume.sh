@@ -50,42 +50,6 @@ task()
 	read -r line <&6 || fatal "task $*: $(cat "$TMP/relay.log")"
 }
 
-# ------------------------------------------------------------ ssh
-ssh_start()
-{
-	have ssh && have ssh-keygen && [ -x /usr/sbin/sshd ] || return 1
-	SSH_PORT=$(e2e_port)
-	mkdir -p "$TMP/ssh" /run/sshd
-	chmod 700 "$TMP/ssh"
-	ssh-keygen -q -t ed25519 -N '' -f "$TMP/ssh/host"
-	ssh-keygen -q -t ed25519 -N '' -f "$TMP/ssh/id"
-	cp "$TMP/ssh/id.pub" "$TMP/ssh/authorized"
-	cat >"$TMP/ssh/sshd_config" <<END
-Port $SSH_PORT
-ListenAddress 127.0.0.1
-HostKey $TMP/ssh/host
-AuthorizedKeysFile $TMP/ssh/authorized
-PidFile none
-StrictModes no
-PermitRootLogin prohibit-password
-UsePAM no
-SetEnv SHLVL=1
-END
-	# SHLVL: else bash would read root's .bashrc first, which takes
-	# seconds on some machines and is not ssh's doing.
-	/usr/sbin/sshd -D -f "$TMP/ssh/sshd_config" 2>"$TMP/ssh/log" &
-	track $!
-	ssh="-p $SSH_PORT -i $TMP/ssh/id -o StrictHostKeyChecking=no
-	    -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR
-	    -o ControlPath=$TMP/ssh/mux root@127.0.0.1"
-	# shellcheck disable=SC2086
-	wait_for 10 ssh -o BatchMode=yes $ssh true || return 1
-	# shellcheck disable=SC2086
-	ssh -M -N $ssh &
-	track $!
-	wait_for 10 test -S "$TMP/ssh/mux"
-}
-
 # first_byte COMMAND...: milliseconds, median of some, until it says one.
 first_byte()
 {
@@ -110,7 +74,7 @@ file=$TMP/kept
 seq 100000000 $((100000000 + mib * 1048576 / 10)) >"$file"
 at=$((mib * 1048576 - 65536))
 peer=
-ssh_start && peer=yes ||
+peer_ssh && peer_ssh_mux && peer=yes ||
     say "No sshd here: $(tail -n 1 "$TMP/ssh/log" 2>/dev/null)"
 for round in $(rounds); do
 	task first "$each_mib" "$ncuts" "$round"
@@ -120,7 +84,7 @@ for round in $(rounds); do
 	sample first ours "$2"
 	if [ "$peer" ]; then
 		# shellcheck disable=SC2086
-		ms=$(first_byte ssh $ssh tail -c +$at "$file")
+		ms=$(first_byte $ssh_mux tail -c +$at "$file")
 		sample first ssh "$ms"
 		sample dial ssh "$ms"
 	fi
@@ -140,5 +104,4 @@ say "$1 cuts in $5 s, half of them resets, most inside a frame: $2 bytes" \
     "socket only; $4 had left the device and not the cut link."
 say "ssh: \`tail -c +N' over a connection that stands; limit: the same" \
     "without ssh.  Ours passes a relay in Python that ends TLS twice."
-[ -z "$peer" ] || version ssh "$(ssh -V 2>&1)"
 exec 5>&- 6<&-

@@ -58,37 +58,6 @@ left()
 	grep -rlF "$mark" /dev/shm "$TMP/edge/run" 2>/dev/null
 }
 
-start_sshd()
-{
-	have sshd || return 1
-	mkdir -p "$TMP/ssh" /run/sshd
-	ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/host" &&
-	    ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/user" || return 1
-	cp "$TMP/ssh/user.pub" "$TMP/ssh/authorized"
-	ssh_port=$(e2e_port)
-	cat >"$TMP/ssh/sshd_config" <<-END
-	ListenAddress 127.0.0.1:$ssh_port
-	HostKey $TMP/ssh/host
-	AuthorizedKeysFile $TMP/ssh/authorized
-	PidFile none
-	PermitRootLogin yes
-	StrictModes no
-	UsePAM no
-	END
-	/usr/sbin/sshd -D -f "$TMP/ssh/sshd_config" 2>"$TMP/ssh.log" &
-	track $!
-	ssh="ssh -F none -S $TMP/ssh/mux -i $TMP/ssh/user -p $ssh_port
-	    -o BatchMode=yes -o StrictHostKeyChecking=no -o LogLevel=ERROR
-	    -o UserKnownHostsFile=/dev/null root@127.0.0.1"
-	# shellcheck disable=SC2086
-	wait_for 10 $ssh true || return 1
-	# shellcheck disable=SC2086
-	$ssh -M -N &
-	track $!
-	wait_for 10 test -S "$TMP/ssh/mux" || return 1
-	version ssh "$(ssh -V 2>&1)"
-}
-
 ours_round()
 {
 	i=0
@@ -115,13 +84,13 @@ ssh_round()
 	while [ $i -lt $WORKLOADS ]; do
 		ln -s "$(command -v sleep)" "$TMP/tag-$round-$i-"
 		# shellcheck disable=SC2086
-		$ssh "setsid -f $TMP/tag-$round-$i- 600; setsid -f \
+		$ssh_mux "setsid -f $TMP/tag-$round-$i- 600; setsid -f \
 		    $TMP/tag-$round-$i- 600"
 		echo "[t]ag-$round-$i-" >>"$TMP/tags"
 		i=$((i + 1))
 	done
 	# shellcheck disable=SC2046,SC2086
-	set -- $(python3 "$SRC/regress/bench/revoke.py" $ssh pkill -9 -f {} \
+	set -- $(python3 "$SRC/regress/bench/revoke.py" $ssh_mux pkill -9 -f {} \
 	    <"$TMP/tags")
 	[ $# = 2 ] || fatal "ssh: $*"
 	sample p50 ssh "$1"
@@ -179,7 +148,7 @@ for s in tok kube; do
 	ctl grant add $s --to any >/dev/null || fatal "no grant of $s"
 done
 with_ssh=
-start_sshd && with_ssh=yes
+peer_ssh && peer_ssh_mux && with_ssh=yes
 [ -n "$with_ssh" ] || say "ssh: no sshd here."
 for round in $(rounds); do
 	ours_round

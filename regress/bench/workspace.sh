@@ -37,14 +37,10 @@ git -C "$TMP/src" commit -q -m tree
 git clone -q --bare "$TMP/src" "$TMP/forge/open/r.git"
 git -C "$TMP/forge/open/r.git" repack -q -a -d
 printf '[safe]\n\tdirectory = *\n' >"$TMP/forge/config"
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
-    -keyout "$TMP/key" -out "$TMP/crt" -days 2 -subj /CN=localhost \
-    -addext "subjectAltName=DNS:localhost,IP:127.0.0.1" 2>/dev/null
-python3 "$SRC/regress/fixtures/forge.py" "$TMP/forge" "$TMP/crt" \
-    "$TMP/key" "$TMP/port" 2>"$TMP/forge.err" &
-track $!
-wait_for 10 test -e "$TMP/port" || fatal "no forge: $(cat "$TMP/forge.err")"
-url=https://localhost:$(cat "$TMP/port")/open/r.git
+F=$TMP/forge
+cd "$SRC" || exit 1
+. "$SRC/regress/fixtures/forge.inc"
+url=$URL/open/r.git
 GIT_SSL_CAINFO=$TMP/crt
 export GIT_SSL_CAINFO
 e2e_hub

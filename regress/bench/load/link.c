@@ -131,6 +131,20 @@ link_connect(struct link *l, uint32_t source)
 
 /* ------------------------------------------------------------------ bytes */
 
+/* After a call that did nothing: 0 when it would block, else the end. */
+static ssize_t
+link_wait(struct link *l, const char *why)
+{
+	switch (SSL_get_error(l->ssl, 0)) {
+	case SSL_ERROR_WANT_READ:
+	case SSL_ERROR_WANT_WRITE:
+		return 0;
+	default:
+		link_fail(l, why);
+		return -1;
+	}
+}
+
 /* Bytes written, 0: would block, -1: failed. */
 static ssize_t
 link_write(struct link *l, const void *data, size_t len)
@@ -150,14 +164,7 @@ link_write(struct link *l, const void *data, size_t len)
 	ERR_clear_error();
 	if (SSL_write_ex(l->ssl, data, len, &n) == 1)
 		return (ssize_t)n;
-	switch (SSL_get_error(l->ssl, 0)) {
-	case SSL_ERROR_WANT_READ:
-	case SSL_ERROR_WANT_WRITE:
-		return 0;
-	default:
-		link_fail(l, "write failed");
-		return -1;
-	}
+	return link_wait(l, "write failed");
 }
 
 /* Bytes read, 0: would block, -1: ended. */
@@ -179,14 +186,7 @@ link_read(struct link *l, void *data, size_t len)
 	ERR_clear_error();
 	if (SSL_read_ex(l->ssl, data, len, &n) == 1)
 		return (ssize_t)n;
-	switch (SSL_get_error(l->ssl, 0)) {
-	case SSL_ERROR_WANT_READ:
-	case SSL_ERROR_WANT_WRITE:
-		return 0;
-	default:
-		link_fail(l, "closed");
-		return -1;
-	}
+	return link_wait(l, "closed");
 }
 
 int

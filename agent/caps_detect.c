@@ -49,6 +49,8 @@ caps_put_label(struct caps *c, const char *label)
 	char *key, *value;
 	size_t i;
 
+	if (eq == NULL)
+		return;		/* the configuration takes none such */
 	/* Both sides are trimmed (02 §8.1); a later one wins. */
 	label += strspn(label, " \t");
 	for (end = eq; end > label && strchr(" \t", end[-1]) != NULL; end--)

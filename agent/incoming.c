@@ -134,7 +134,7 @@ incoming_claim(struct agentd *a, const char *handle_id, int64_t bytes,
 		(void)snprintf(why, 256, "no branch was shipped for this "
 		    "start");
 	else if (in->failure[0] != '\0')
-		(void)snprintf(why, 256, "the shipped branch: %s",
+		(void)snprintf(why, 256, "the shipped branch: %.200s",
 		    in->failure);
 	else if (fstat(in->fd, &st) == -1 || !S_ISREG(st.st_mode) ||
 	    st.st_size != bytes)

@@ -231,7 +231,8 @@ secretfiles_find_dir(const struct secretset *s, const char *declared,
     size_t *ip)
 {
 	for (*ip = 0; *ip < s->ndirs; ++*ip)
-		if (strcmp(s->dirs[*ip].declared, declared) == 0)
+		if (s->dirs[*ip].declared != NULL &&
+		    strcmp(s->dirs[*ip].declared, declared) == 0)
 			return CL_OK;
 	return CL_NOTFOUND;
 }

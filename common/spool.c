@@ -204,7 +204,7 @@ spool_put(struct spool *s, const void *data, size_t len)
 	const uint8_t *p = data;
 	uint64_t total = spool_load_u64(&s->head->total);
 	size_t done = 0;
-	ssize_t n;
+	ssize_t n = 0;
 	int saved;
 
 	while (done < len) {

@@ -99,7 +99,7 @@ util_format_time(int64_t wall_ns, char dst[UTIL_TIME_MAX])
 		while (fraction[n - 1] == '0')
 			fraction[--n] = '\0';
 	}
-	snprintf(dst, UTIL_TIME_MAX, "%04d-%02d-%02dT%02d:%02d:%02d%sZ",
+	snprintf(dst, UTIL_TIME_MAX, "%04d-%02d-%02dT%02d:%02d:%02d%.10sZ",
 	    (int)year, month, day, (int)(s / 3600), (int)(s / 60 % 60),
 	    (int)(s % 60), fraction);
 }

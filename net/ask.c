@@ -143,7 +143,6 @@ ask_on_time(struct ask_table *t, int64_t now)
 	uint64_t owner;
 	ask_fn *fn;
 
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): ask_del() took it out. */
 	while ((a = TAILQ_FIRST(&t->queue)) != NULL && a->deadline <= now) {
 		owner = a->owner->number;
 		fn = a->fn;

@@ -51,7 +51,7 @@ hr_parse_host(const char *text, size_t len, struct hr_origin *o)
 		if ((p = memchr(text, ']', len)) == NULL)
 			return CL_FORMAT;
 		p++;
-	} else if ((p = memchr(text, ':', len)) == NULL)
+	} else if (len == 0 || (p = memchr(text, ':', len)) == NULL)
 		p = end;
 	n = (size_t)(p - text);
 	if (n == 0 || n >= sizeof(o->host))

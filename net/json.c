@@ -113,7 +113,7 @@ static int
 jx_scan_word(struct jx *x, const char *word, enum jx_type type)
 {
 	size_t n = strlen(word);
-	uint32_t at;
+	uint32_t at = 0;
 	int r;
 
 	if (x->len - x->pos < n || memcmp(x->text + x->pos, word, n) != 0)
@@ -140,7 +140,7 @@ jx_skip_digits(struct jx *x)
 static int
 jx_scan_number(struct jx *x)
 {
-	uint32_t at;
+	uint32_t at = 0;
 	int r;
 
 	if ((r = jx_add_token(x, JX_NUMBER, &at)) != 0)
@@ -231,7 +231,7 @@ jx_scan_string(struct jx *x)
 {
 	struct jx_token *t;
 	int c, high = 0, r;
-	uint32_t at;
+	uint32_t at = 0;
 
 	x->pos++;
 	if ((r = jx_add_token(x, JX_STRING, &at)) != 0)
@@ -259,7 +259,7 @@ jx_scan_string(struct jx *x)
 static int
 jx_scan_array(struct jx *x, int depth)
 {
-	uint32_t at, n = 0;
+	uint32_t at = 0, n = 0;
 	int r;
 
 	if ((r = jx_add_token(x, JX_ARRAY, &at)) != 0)
@@ -387,7 +387,7 @@ jx_scan_member(struct jx *x, int depth)
 static int
 jx_scan_object(struct jx *x, int depth)
 {
-	uint32_t at, n = 0;
+	uint32_t at = 0, n = 0;
 	int r;
 
 	if ((r = jx_add_token(x, JX_OBJECT, &at)) != 0)

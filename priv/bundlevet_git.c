@@ -179,7 +179,7 @@ vet_unpack(struct vet *v, struct gitjob *j, int fd)
 		return CL_SYSTEM;
 	j->in_fd = fd;
 	r = RUN(j, "index-pack", "--stdin", "--fix-thin", "--strict",
-	    "--max-input-size=" VET_SIZE_MAX);
+	    ("--max-input-size=" VET_SIZE_MAX));
 	j->in_fd = -1;
 	if (r != CL_OK)
 		return vet_refuse(v, "git refuses the objects of branch %s: "

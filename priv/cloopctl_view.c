@@ -646,7 +646,7 @@ ctl_cmd_show(struct ctl *c, int argc, char **argv)
 int
 ctl_cmd_wait(struct ctl *c, int argc, char **argv)
 {
-	struct view_handles v;
+	struct view_handles v = { 0 };
 	int status;
 
 	status = view_ask_handle(c, argc, argv, MSG_CTL_WAIT, view_on_handle,

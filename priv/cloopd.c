@@ -204,7 +204,7 @@ int
 main(int argc, char **argv)
 {
 	static struct monitor mon;
-	struct cloopd_args args;
+	static struct cloopd_args args;	/* mon points into them */
 	char err[1024];
 	int fd, status;
 
@@ -213,7 +213,6 @@ main(int argc, char **argv)
 		continue;
 	if (fd > 2)
 		close(fd);
-	memset(&args, 0, sizeof(args));
 	mon.ctl_fd = mon.detached_fd = -1;
 	cloopd_parse_args(argc, argv, &mon, &args);
 	log_init("cloopd", LOGL_INFO, LOGF_TEXT);

@@ -204,10 +204,10 @@ ctlout_fill_agent(struct monitor *mon, struct ctl_agent *row,
 	row->created_at = a->row.created_at;
 	row->revoked_at = a->row.revoked_at;
 	row->confirmed_at = a->row.confirmed_at;
-	if ((row->banned = token_is_banned(mon->store, a->row.name, &ban)) ==
-	    1)
+	if (token_is_banned(mon->store, a->row.name, &ban) == 1) {
+		row->banned = 1;
 		store_ban_clear(&ban);
-	row->banned = row->banned == 1;
+	}
 	row->enrollment_id = a->row.enrollment_id;
 	row->workdir_root = a->row.workdir_root;
 	row->peer = s != NULL ? s->peer : NULL;

@@ -89,9 +89,9 @@ grant_parse_labels(const char *text, char *dst, size_t dstlen)
 	}
 	n = strlcpy(dst, "label:", dstlen);
 	for (i = 0; why == NULL && i < l.n; i++) {
-		n = strlcat(dst, i > 0 ? "," : "", dstlen);
-		n = strlcat(dst, l.v[i].key, dstlen);
-		n = strlcat(dst, "=", dstlen);
+		(void)strlcat(dst, i > 0 ? "," : "", dstlen);
+		(void)strlcat(dst, l.v[i].key, dstlen);
+		(void)strlcat(dst, "=", dstlen);
 		n = strlcat(dst, l.v[i].value, dstlen);
 	}
 	store_labels_clear(&l);

@@ -203,8 +203,8 @@ lease_add_file(struct lease_env *e, const struct lease_plan *p,
 	lease_format_dir(p->id, dir);
 	snprintf(path, sizeof(path), "%s/%s", dir, k->file);
 	if ((e->binding->dir = strdup(dir)) == NULL ||
-	    (r = lease_add_str(&e->binding->files, &e->binding->nfiles,
-	    strdup(path))) != CL_OK)
+	    lease_add_str(&e->binding->files, &e->binding->nfiles,
+	    strdup(path)) != CL_OK)
 		return CL_NOMEM;
 	if (k->var == NULL)
 		return CL_OK;
@@ -319,7 +319,7 @@ lease_render(struct monitor *mon, const struct lease_plan *p,
 			break;
 	if (rc == CL_OK)
 		rc = lease_add_own_env(e, p);
-	if (rc == CL_EXISTS)
+	if (rc == CL_EXISTS && e->twice != NULL)
 		refuse_set(r, "usage", "two secrets of this run set the "
 		    "variable %.*s", (int)strcspn(e->twice, "="), e->twice);
 	else if (rc == CL_DENIED || rc == CL_NOTFOUND || rc == CL_FORMAT)

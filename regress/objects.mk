@@ -60,8 +60,7 @@ OBJS_test_start = agent/start_job.o agent/work_check.o \
 	agent/environment.o sandbox/shim_job.o $(SPEC) $(SPAWN)
 LIBS_test_start = $(SPAWN_LIBS)
 OBJS_test_git_env = agent/git_env.o agent/git_net.o common/devjob.o \
-	common/redact.o sandbox/landlock.o sandbox/filter_has.o \
-	sandbox/filter_git.o $(SPEC) $(COMMON)
+	common/redact.o sandbox/landlock.o $(FILTER_GIT) $(SPEC) $(COMMON)
 LIBS_test_git_env = $(LIB_SECCOMP)
 OBJS_test_git_tree = agent/git_tree.o $(COMMON)
 OBJS_test_work_save = agent/work_save.o agent/workdir.o common/devjob.o \
@@ -176,8 +175,7 @@ LIBS_test_lease_terms = $(LIBS_cloopd)
 OBJS_test_hub_take = net/hub_take.o $(SPEC) $(COMMON)
 LIBS_test_hub_take = $(LIB_CRYPTO)
 OBJS_test_bundlevet = priv/bundlevet.o priv/bundlevet_git.o priv/gitjob.o \
-	sandbox/landlock.o sandbox/filter_has.o sandbox/filter_git.o $(SPEC) \
-	$(COMMON)
+	sandbox/landlock.o $(FILTER_GIT) $(SPEC) $(COMMON)
 LIBS_test_bundlevet = $(LIB_MD) $(LIB_SECCOMP)
 OBJS_test_bundleland = $(OBJS_test_bundlevet)
 LIBS_test_bundleland = $(LIB_MD) $(LIB_SECCOMP)

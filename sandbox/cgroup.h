@@ -52,8 +52,8 @@ void cgroup_close(struct cgroup *c);
 void cgroup_init(struct cgroup *c);
 /*
  * Remove what nobody uses any more: empty leaves of shims that are gone, and
- * the group "cloop" itself when it is empty.  For the agent, at start and
- * at its end.
+ * the group "cloop" itself when it is empty.  For the agent, at its start and
+ * when a shim was killed.
  */
 void cgroup_sweep(void);
 

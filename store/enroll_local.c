@@ -199,6 +199,7 @@ local_end_agent(struct enroll *e, const char *id, const char *reason,
 	int r;
 
 	field_init(&ctl_revoked_table, row);
+	memset(&rv, 0, sizeof(rv));
 	if (store_begin_turn(e->store) != CL_OK)
 		return local_fail_store(e);
 	t = (forget ? token_delete : token_revoke)(e->store, id, reason,
@@ -351,9 +352,10 @@ local_on_agent(const struct store_agent *a, void *arg)
 	row.created_at = a->created_at;
 	row.revoked_at = a->revoked_at;
 	row.confirmed_at = a->confirmed_at;
-	if ((row.banned = token_is_banned(w->e->store, a->name, &ban)) == 1)
+	if (token_is_banned(w->e->store, a->name, &ban) == 1) {
+		row.banned = 1;
 		store_ban_clear(&ban);
-	row.banned = row.banned == 1;
+	}
 	row.enrollment_id = a->enrollment_id;
 	row.workdir_root = a->workdir_root;
 	row.labels = a->labels.v;

@@ -123,7 +123,7 @@ mint_check_server(struct mint *mt)
 		return 0;
 	if ((strncmp(s, "wss://", 6) != 0 && strncmp(s, "ws://", 5) != 0) ||
 	    s[strcspn(s, " \t\r\n\"'\\")] != '\0' ||
-	    strlen(s) > MAX_URL_LEN || strchr(s, ':')[3] == '\0')
+	    strlen(s) > MAX_URL_LEN || s[strcspn(s, ":") + 3] == '\0')
 		return enroll_usage(mt->e, "--server %s: not a ws:// or "
 		    "wss:// URL", enroll_clean(s));
 	return 0;

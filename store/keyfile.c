@@ -149,8 +149,8 @@ keyfile_load_raw(const char *dir, const char *name, struct secret *key,
 	if ((r = keyfile_load(dir, name, &text, err, errlen)) != 0)
 		return r;
 	purpose = keyfile_find_purpose(base == NULL ? name : base + 1);
-	if (purpose == NULL || (r = keyfile_parse_raw(purpose,
-	    (const char *)text.data, text.len, raw)) != 0) {
+	if (purpose == NULL || keyfile_parse_raw(purpose,
+	    (const char *)text.data, text.len, raw) != 0) {
 		snprintf(err, errlen, "%s%s%s: not a %s key of cloop-keygen",
 		    dir == NULL ? "" : dir, dir == NULL ? "" : "/", name,
 		    purpose == NULL ? "known" : purpose);

@@ -257,7 +257,7 @@ store_open(const char *state_dir, int wait_ms, struct store **sp, char *err,
 		snprintf(err, errlen, "%s: path too long", state_dir);
 		return CL_TOOBIG;
 	}
-	if ((r = util_make_dirs(dir, 0700, (uid_t)-1, (gid_t)-1)) != 0 ||
+	if (util_make_dirs(dir, 0700, (uid_t)-1, (gid_t)-1) != 0 ||
 	    (real = realpath(dir, NULL)) == NULL) {
 		snprintf(err, errlen, "%s: %s", dir, strerror(errno));
 		return CL_SYSTEM;

@@ -233,6 +233,13 @@ test_triggers(void)
 	"DROP TRIGGER audit_insert; DROP TRIGGER audit_inserted;"              \
 	"DROP TRIGGER audit_head_update; DROP TRIGGER audit_head_delete;"
 
+#define APPEND(prev, hash)                                                     \
+	"INSERT INTO audit SELECT 6, at, action, actor, decision, entity,"     \
+	" subject, detail, " prev ", " hash " FROM audit WHERE seq = 5;"
+#define MOVE_HEAD                                                              \
+	"UPDATE audit_head SET seq = 6, hash ="                                \
+	" (SELECT hash FROM audit WHERE seq = 6);"
+
 static void
 test_tamper(void)
 {
@@ -258,6 +265,10 @@ test_tamper(void)
 		{ "UPDATE audit SET seq = 100 WHERE seq = 2;"
 		  "UPDATE audit SET seq = 2 WHERE seq = 3;"
 		  "UPDATE audit SET seq = 3 WHERE seq = 100", 2 },
+		/* Appended without the store, to the chain or beside it. */
+		{ APPEND("hash", "zeroblob(32)"), 6 },
+		{ APPEND("hash", "hash") MOVE_HEAD, 6 },
+		{ APPEND("zeroblob(32)", "randomblob(32)") MOVE_HEAD, 6 },
 	};
 	char text[1024];
 	const char *dir;

@@ -44,6 +44,8 @@ rule_space_len(const char *p, size_t left)
 
 	if (c == ' ' || (c >= '\t' && c <= '\r'))
 		return 1;
+	if (c < 0x80)
+		return 0;
 	/* U+2000 to U+200A */
 	if (left >= 3 && memcmp(p, "\xe2\x80", 2) == 0 &&
 	    (unsigned char)p[2] >= 0x80 && (unsigned char)p[2] <= 0x8a)

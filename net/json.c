@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include <endian.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,10 +174,18 @@ jx_scan_escape(struct jx *x)
 {
 	int i, c = jx_peek(x);
 
-	if (c < 0 || strchr("\"\\/bfnrtu", c) == NULL || c == '\0')
+	switch (c) {
+	case '"': case '\\': case '/': case 'b':
+	case 'f': case 'n': case 'r': case 't':
+		x->pos++;
+		return CL_OK;
+	case 'u':
+		x->pos++;
+		break;
+	default:
 		return jx_fail_at(x, "unknown escape");
-	x->pos++;
-	for (i = 0; c == 'u' && i < 4; i++, x->pos++) {
+	}
+	for (i = 0; i < 4; i++, x->pos++) {
 		if (jx_peek(x) < 0 || jx_peek(x) == '\0' ||
 		    strchr("0123456789abcdefABCDEF", jx_peek(x)) == NULL)
 			return jx_fail_at(x, "unicode escape needs 4 digits");
@@ -186,17 +195,21 @@ jx_scan_escape(struct jx *x)
 
 #define JX_BYTES(c) (UINT64_C(0x0101010101010101) * (c))
 
-/* Is one of eight bytes a quote, a backslash or a control character? */
-static int
-jx_has_special(uint64_t v)
+/*
+ * Of eight bytes, the first in the lowest: the highest bit of the first quote,
+ * backslash or control character.  Bits above that one mean nothing; 0: none.
+ */
+static uint64_t
+jx_find_special(uint64_t v)
 {
 	uint64_t quote = v ^ JX_BYTES('"'), slash = v ^ JX_BYTES('\\');
 
-	/* A byte that is too small borrows and shows its highest bit; one of
-	 * 0x80 and more had it before and is taken out. */
-	return ((((v - JX_BYTES(0x20)) & ~v) |
+	/* A byte that is too small borrows, from those above it, and shows
+	 * its highest bit; one of 0x80 and more had it before and is taken
+	 * out. */
+	return (((v - JX_BYTES(0x20)) & ~v) |
 	    ((quote - JX_BYTES(1)) & ~quote) |
-	    ((slash - JX_BYTES(1)) & ~slash)) & JX_BYTES(0x80)) != 0;
+	    ((slash - JX_BYTES(1)) & ~slash)) & JX_BYTES(0x80);
 }
 
 /*
@@ -209,21 +222,26 @@ jx_skip_plain(struct jx *x)
 	const unsigned char *start = (const unsigned char *)x->text + x->pos;
 	const unsigned char *end = (const unsigned char *)x->text + x->len;
 	const unsigned char *p = start;
-	uint64_t v, all = 0;
-	int bits;
+	uint64_t v, special = 0, all = 0;
+	int bits = 0, n;
 
 	/* Eight at a time: most of what comes is long lines of a log. */
-	for (; end - p >= 8; p += 8) {
+	for (; special == 0 && end - p >= 8; p += 8) {
 		memcpy(&v, p, sizeof(v));
-		if (jx_has_special(v))
-			break;
+		v = le64toh(v);
+		if ((special = jx_find_special(v)) != 0) {
+			n = __builtin_ctzll(special) / 8;
+			v &= ~(~UINT64_C(0) << n * 8);
+			p += n - 8;
+		}
 		all |= v;
 	}
-	bits = (all & JX_BYTES(0x80)) != 0 ? 0x80 : 0;
-	while (p < end && *p != '"' && *p != '\\' && *p >= 0x20)
-		bits |= *p++;
+	if (special == 0) {
+		while (p < end && *p != '"' && *p != '\\' && *p >= 0x20)
+			bits |= *p++;
+	}
 	x->pos += (size_t)(p - start);
-	return bits;
+	return (all & JX_BYTES(0x80)) != 0 ? 0x80 : bits;
 }
 
 static int

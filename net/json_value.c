@@ -73,21 +73,29 @@ jx_next_utf8(const char **pp, const char *end)
 uint32_t
 jx_next_rune(const char **pp, const char *end)
 {
-	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
 	unsigned char c = (unsigned char)**pp;
-	const char *found;
 
 	if (c >= 0x80)
 		return jx_next_utf8(pp, end);
 	(*pp)++;
 	if (c != '\\')
 		return c;
-	c = (unsigned char)*(*pp)++;
-	if (c == 'u')
+	switch (c = (unsigned char)*(*pp)++) {
+	case 'u':
 		return jx_next_escaped(pp, end);
-	if ((found = strchr(from, c)) != NULL)
-		return (unsigned char)to[found - from];
-	return c;
+	case 'b':
+		return '\b';
+	case 'f':
+		return '\f';
+	case 'n':
+		return '\n';
+	case 'r':
+		return '\r';
+	case 't':
+		return '\t';
+	default:
+		return c;
+	}
 }
 
 static size_t
@@ -137,7 +145,8 @@ jx_unescape(const char *p, const char *end, int flags, char *dst,
 			p = stop;
 			continue;
 		}
-		if (end - p >= 6 && memcmp(p, "\\ufffd", 6) == 0)
+		if (end - p >= 6 && p[1] == 'u' &&
+		    memcmp(p, "\\ufffd", 6) == 0)
 			(*nreplacedp)++;
 		n += jx_put_rune(jx_next_rune(&p, end), dst + n);
 	}

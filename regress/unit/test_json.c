@@ -405,6 +405,51 @@ test_walk(void)
 	jx_clear(&x);
 }
 
-UNIT_MAIN(test_grammar, test_duplicates, test_limits, test_members,
-    test_strings, test_integers, test_decode, test_refused, test_prose,
-    test_walk)
+/* One byte c at a place of a string of fill. */
+static void
+check_byte(int fill, size_t len, size_t at, int c)
+{
+	char text[64], *s;
+	size_t n, nreplaced;
+	int ends = c == '"' || c == '\\' || c < 0x20;
+
+	unit_note("byte %d at %zu of %zu, others %d", c, at, len, fill);
+	text[0] = '"';
+	memset(text + 1, fill, len);
+	text[at + 1] = (char)c;
+	text[len + 1] = '"';
+	ASSERT_ERR(jx_scan(&x, text, len + 2), ends ? CL_FORMAT : CL_OK);
+	if (ends)
+		return;
+	ASSERT_ERR(jx_get_string(&x, 0, 256, &s, &n, &nreplaced), CL_OK);
+	ASSERT_U64_EQ(n, c < 0x80 ? len : len + 2);
+	ASSERT_INT_EQ(memcmp(s, text + 1, at), 0);
+	ASSERT_INT_EQ(memcmp(s + at, c < 0x80 ? text + at + 1 :
+	    "\xef\xbf\xbd", c < 0x80 ? len - at : 3), 0);
+	free(s);
+}
+
+static void
+test_places(void)
+{
+	/* Neighbours of what is looked for, which a carry would reach. */
+	static const int fills[] = { 'a', ' ', '!', '#', '[', ']', 0x7f };
+	size_t f, len, at;
+	int c;
+
+	TEST_START("every byte at every place of a string");
+	jx_init(&x);
+	for (f = 0; f < sizeof(fills) / sizeof(fills[0]); f++) {
+		for (len = 1; len <= 18; len++) {
+			for (at = 0; at < len; at++) {
+				for (c = 0; c < 256; c++)
+					check_byte(fills[f], len, at, c);
+			}
+		}
+	}
+	jx_clear(&x);
+}
+
+UNIT_MAIN(test_grammar, test_places, test_duplicates, test_limits,
+    test_members, test_strings, test_integers, test_decode, test_refused,
+    test_prose, test_walk)

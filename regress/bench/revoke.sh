@@ -39,11 +39,12 @@ open("ready", "w").close()
 time.sleep(600)
 END
 
+# begin soft|stubborn TREE
 begin()
 {
-	ctl --json run --detach --on edge --secret tok --secret kube -- \
-	    python3 -c "$(cat "$TMP/workload.py")" "$1" 2>"$TMP/run.err" |
-	    json "d['leases'][0]"
+	ctl --json run --detach --on edge --workdir "$2" --secret tok \
+	    --secret kube -- python3 -c "$(cat "$TMP/workload.py")" "$1" \
+	    2>"$TMP/run.err" | json "d['leases'][0]"
 }
 
 # ready COUNT: workloads that hold what they were lent.
@@ -63,7 +64,7 @@ ours_round()
 	i=0
 	: >"$TMP/leases"
 	while [ $i -lt $WORKLOADS ]; do
-		begin soft >>"$TMP/leases" || e2e_fatal "no run" "$TMP/run.err"
+		begin soft "w$i" >>"$TMP/leases" || e2e_fatal "no run" "$TMP/run.err"
 		i=$((i + 1))
 	done
 	wait_for 60 ready $WORKLOADS || fatal "not all workloads are ready"
@@ -84,8 +85,8 @@ ssh_round()
 	while [ $i -lt $WORKLOADS ]; do
 		ln -s "$(command -v sleep)" "$TMP/tag-$round-$i-"
 		# shellcheck disable=SC2086
-		$ssh_mux "setsid -f $TMP/tag-$round-$i- 600; setsid -f \
-		    $TMP/tag-$round-$i- 600"
+		$ssh_mux "exec >/dev/null 2>&1 </dev/null; for i in 1 2; do \
+		    setsid -f $TMP/tag-$round-$i- 600; done"
 		echo "[t]ag-$round-$i-" >>"$TMP/tags"
 		i=$((i + 1))
 	done
@@ -120,7 +121,7 @@ print(took[$WORKLOADS // 2], took[-1])")
 
 stubborn_round()
 {
-	lease=$(begin stubborn)
+	lease=$(begin stubborn stubborn)
 	wait_for 20 ready 1 || fatal "it is not ready"
 	file=$(grep -rlF "$mark" /dev/shm "$TMP/edge/run")
 	[ -e "$file" ] || fatal "no file: $file"

@@ -21,6 +21,8 @@
 #include "../common/imsg.h"
 #include "../common/redact.h"
 
+struct sock_fprog;
+
 #define GJ_TAIL_MAX 400		/* of git's words in an error (04 §8.3) */
 #define GJ_PATH_MAX 4352	/* the tree's path and what we add */
 #define GIT_HEX_LEN 40
@@ -101,7 +103,6 @@ int ge_is_same_url(const char *a, const char *b);
 size_t gn_find_ports(const struct gj *g, uint16_t *ports, size_t max);
 /* In the child, before exec: no network (the filter; NULL: the kernel has
  * none), or that of `flags` only.  CL_*. */
-struct sock_fprog;
 int gn_start_walls(const struct gj *g, unsigned int flags,
     const struct sock_fprog *filter);
 

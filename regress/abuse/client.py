@@ -454,10 +454,6 @@ def readable(socks, seconds):
     return out
 
 
-if __name__ == "__main__" and sys.argv[1:2] == ["honest"]:
-    asyncio.run(HonestFleet().main(int(sys.argv[2])))
-
-
 def newcomer(name):
     """A genuine agent comes in meanwhile."""
     began = time.monotonic()
@@ -469,3 +465,7 @@ def newcomer(name):
     point(isinstance(took, float) and took < 3,
           "%s: a genuine agent gets in within %s s" % (
               name, took if isinstance(took, str) else "%.2f" % took))
+
+
+if __name__ == "__main__" and sys.argv[1:2] == ["honest"]:
+    asyncio.run(HonestFleet().main(int(sys.argv[2])))

@@ -104,11 +104,11 @@ def check(rig):
     for pid in rig.ours("cloopd-net"):
         os.kill(pid, signal.SIGKILL)
     until("the end of the session", 20,
-          lambda: rig.count("hub", "event=session-end") == 1, 0.02)
+          lambda: rig.count("hub", "event=session-end") >= 1, 0.02)
     rig.set(rig.agent, 30 * HOUR)
     rig.set("hub", 6 * HOUR)
     until("another session", 30,
-          lambda: rig.count("hub", "event=session-up") == 2)
+          lambda: rig.count("hub", "event=session-up") >= 2)
     rig.wait_online(20)
     took = time.monotonic() - began
     failed += report(took < 30, "back-off is seconds, not hours",

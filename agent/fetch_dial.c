@@ -328,6 +328,8 @@ fl_on_answer(struct fl *l)
 		else if (http1_check_switching(&h, l->key, &why) != 0)
 			fl_fail(l, "the upgrade failed: %s", why);
 		else {
+			l->has_end_acks = http1_has_token(&h, HTTP1_FEATURES,
+			    HTTP1_END_ACK);
 			evbuffer_drain(l->in, len);
 			fl_enter_state(l, FL_OPEN);
 		}

@@ -509,6 +509,12 @@ fl_is_settled(const struct fl *l)
 }
 
 int
+fl_has_end_acks(const struct fl *l)
+{
+	return l->has_end_acks;
+}
+
+int
 fl_is_open(const struct fl *l)
 {
 	return l->state == FL_OPEN;

@@ -80,6 +80,8 @@ void fl_close(struct fl *l, uint16_t code, const char *reason);
 
 /* TCP has nothing of ours that the hub's machine has not. */
 int fl_is_settled(const struct fl *l);
+/* The hub said HTTP1_END_ACK when it took the upgrade. */
+int fl_has_end_acks(const struct fl *l);
 int fl_is_open(const struct fl *l);
 /* For logs: "TLSv1.3", "plaintext", "-". */
 const char *fl_get_version(const struct fl *l);

@@ -38,6 +38,7 @@ struct fl {
 	int fd;			/* FL_CONNECT only; tlsio has it later */
 	size_t head_scanned;
 	unsigned int ninterim;	/* 1xx answers so far */
+	int has_end_acks;
 	char key[HTTP1_KEY_LEN + 1];
 	char peer[FL_PEER_MAX];
 	/* the connection */

@@ -395,7 +395,6 @@ fo_on_end_ack(struct fs *fs, const char *handle, uint64_t offset)
 		if (!w->told || strcmp(w->handle, handle) != 0 ||
 		    offset < w->out.norm)
 			continue;
-		fs->has_end_acks = 1;
 		CRASH_POINT("end.acked");
 		fo_report_done(w);
 	}
@@ -406,8 +405,7 @@ fo_on_beat_ack(struct fs *fs, uint64_t seq)
 {
 	struct fw *w, *next;
 
-	for (w = TAILQ_FIRST(&fs->works); w != NULL &&
-	    !fs->has_end_acks; w = next) {
+	for (w = TAILQ_FIRST(&fs->works); w != NULL; w = next) {
 		next = TAILQ_NEXT(w, entry);
 		if (w->told && seq >= w->told_beat)
 			fo_report_done(w);
@@ -419,7 +417,7 @@ fo_on_request(struct fs *fs)
 {
 	struct fw *w, *next;
 
-	if (fs->has_end_acks)
+	if (fl_has_end_acks(fs->link))
 		return;
 	for (w = TAILQ_FIRST(&fs->works); w != NULL; w = next) {
 		next = TAILQ_NEXT(w, entry);

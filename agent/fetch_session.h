@@ -63,7 +63,6 @@ struct fs {
 	int64_t state_deadline_at;	/* 0: none */
 	enum fs_event queue[FS_QUEUE_MAX];
 	size_t nqueue;
-	int has_end_acks;	/* this hub confirms ends by log_ack */
 	unsigned int nfailures;	/* since the last welcome: the ladder */
 	int stopping;		/* FETCH_STOP came */
 	int fatal;		/* FATAL_*: never dial again */

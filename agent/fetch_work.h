@@ -114,8 +114,9 @@ void fo_on_link_end(struct fw *w);
  * The hub has the end of a workload (01 §9.7 calls it delivered once it is
  * written, but what is written may be lost with the link or the hub): a
  * log_ack of all of it that came behind the status, which is how our hub
- * says that it is on disk; else the answer to a later beat, or a request of
- * the hub once TCP has nothing unacknowledged.
+ * says that it is on disk; else the answer to a later beat, which our hub
+ * too gives only then; of a hub that is not ours also a request, once TCP
+ * has nothing unacknowledged.
  */
 void fo_on_end_ack(struct fs *fs, const char *handle, uint64_t offset);
 void fo_on_beat_ack(struct fs *fs, uint64_t seq);

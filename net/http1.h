@@ -76,6 +76,14 @@ int http1_check_upgrade(const struct http1_head *h, unsigned int *statusp);
 int http1_format_response(char *dst, size_t dstlen, unsigned int status,
     const char *headers, const char *content_type, const char *body,
     size_t *lenp);
+/*
+ * What our hub says in it beyond RFC 6455, as a list of tokens; others
+ * ignore it.  end-ack: an end is confirmed by a log_ack once it is on disk,
+ * and until then no beat is answered, so that a device need not guess from
+ * what else it hears.
+ */
+#define HTTP1_FEATURES "Cloop-Features"
+#define HTTP1_END_ACK "end-ack"
 /* The 101 answer to a checked request.  256 bytes are enough. */
 int http1_format_switching(char *dst, size_t dstlen,
     const struct http1_head *h, size_t *lenp);

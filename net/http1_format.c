@@ -99,7 +99,8 @@ http1_format_switching(char *dst, size_t dstlen, const struct http1_head *h,
 		return r;
 	n = snprintf(dst, dstlen, "HTTP/1.1 101 Switching Protocols\r\n"
 	    "Upgrade: websocket\r\nConnection: Upgrade\r\n"
-	    "Sec-WebSocket-Accept: %s\r\n\r\n", accept);
+	    "Sec-WebSocket-Accept: %s\r\n"
+	    HTTP1_FEATURES ": " HTTP1_END_ACK "\r\n\r\n", accept);
 	return http1_check_written(n, dstlen, lenp);
 }
 

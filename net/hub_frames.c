@@ -89,6 +89,7 @@ hs_confirm_end(struct hs *s, struct hlog *h)
 	struct frame_log_ack ack;
 
 	CRASH_POINT("end.confirmed");
+	h->saved = 1;
 	/* All of it, whatever was given up: nothing more is wanted. */
 	ack.offset = (int64_t)(h->final > h->stored ? h->final : h->stored);
 	if (s->state == HST_LIVE)
@@ -277,22 +278,62 @@ hf_reconcile(struct hs *s, const struct frame_heartbeat *beat)
 	}
 }
 
+/* An end that came on this session and is not on disk yet. */
+static int
+hf_has_unsaved_end(struct hs *s)
+{
+	struct hlog *h = NULL;
+
+	while ((h = hlog_next(&s->logs, h)) != NULL)
+		if (h->end_text != NULL || (h->ended && !h->saved))
+			return 1;
+	return 0;
+}
+
+static void
+hf_put_beat_ack(struct hs *s, const char *id, int64_t seq)
+{
+	struct frame_heartbeat_ack ack;
+
+	ack.seq = seq;
+	ack.server_time = util_wall_ns();
+	(void)hs_put_frame(s, FRAME_HEARTBEAT_ACK, s->negotiated, id, NULL,
+	    &ack);
+}
+
+/*
+ * A device takes the answer to a beat for word that what it sent before has
+ * arrived for good, and forgets an end it told: the answer waits until that
+ * is on disk.  Of several beats that wait the newest is answered.
+ */
 static enum hs_event
 hf_heartbeat(struct hs *s, const struct frame_env *env,
     const union hf_payload *p, struct hlog *h)
 {
-	struct frame_heartbeat_ack ack;
-
 	(void)h;
 	if (p == NULL)
 		return HE_NONE;
 	hf_reconcile(s, &p->heartbeat);
 	hs_flush_logs(s, 1);
-	ack.seq = p->heartbeat.seq;
-	ack.server_time = util_wall_ns();
-	(void)hs_put_frame(s, FRAME_HEARTBEAT_ACK, s->negotiated, env->id,
-	    NULL, &ack);
+	free(s->beat_id);
+	s->beat_id = NULL;
+	if (hf_has_unsaved_end(s) &&
+	    (s->beat_id = strdup(env->id)) != NULL)
+		s->beat_seq = p->heartbeat.seq;
+	else
+		hf_put_beat_ack(s, env->id, p->heartbeat.seq);
 	return HE_NONE;
+}
+
+void
+hs_answer_beat(struct hs *s)
+{
+	if (s->beat_id == NULL || s->state != HST_LIVE ||
+	    hf_has_unsaved_end(s))
+		return;
+	hf_put_beat_ack(s, s->beat_id, s->beat_seq);
+	free(s->beat_id);
+	s->beat_id = NULL;
 }
 
 static uint8_t
@@ -425,6 +466,7 @@ hf_status(struct hs *s, const struct frame_env *env,
 	}
 	if (terminal) {
 		h->ended = 1;
+		h->saved = 0;
 		h->final = st->final_offset > 0 ?
 		    (uint64_t)st->final_offset : 0;
 	}

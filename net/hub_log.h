@@ -47,6 +47,7 @@ struct hlog {
 	unsigned int spared : 1;	/* its one beat of grace is used */
 	unsigned int busy : 1;		/* in the list */
 	unsigned int ended : 1;		/* a terminal status came */
+	unsigned int saved : 1;		/* and the monitor has it on disk */
 	unsigned int failing : 1;	/* the last write failed */
 	unsigned int no_punch : 1;	/* the file system cannot */
 	unsigned int told_gapped : 1;

@@ -456,6 +456,7 @@ hs_drop_handle(struct hub *hub, struct hlog *h)
 	hs_forget_handle(s, h->number);
 	hlog_close(&hub->logs, &s->logs, h);
 	s->nlogs--;
+	hs_answer_beat(s);
 }
 
 static void
@@ -521,9 +522,10 @@ hs_on_handle(struct hub *hub, struct imsg *m)
 		hlog_shut(&hub->logs, h, hub->now);
 		if ((s = hs_find(&hub->sessions, h->session)) == NULL)
 			break;
-		if (h->ended)
+		if (h->ended) {
 			hs_confirm_end(s, h);
-		else
+			hs_answer_beat(s);
+		} else
 			hs_forget_handle(s, h->number);
 		break;
 	default:

@@ -296,6 +296,7 @@ hs_free(struct hs *s)
 	free(s->agent_id);
 	free(s->name);
 	free(s->unknown_id);
+	free(s->beat_id);
 	free(s->pong_data);
 	free(s);
 }

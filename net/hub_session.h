@@ -170,6 +170,8 @@ struct hs {
 	/* live */
 	struct hlog_ids logs;
 	size_t nlogs;
+	char *beat_id;			/* its answer waits (hf_answer_beat) */
+	int64_t beat_seq;
 	char *unknown_id;		/* last handle nobody knows */
 	int64_t unknown_at;
 	struct hs_requests requests;
@@ -258,6 +260,8 @@ void hs_flush_logs(struct hs *s, int ack);
  * agents keep what they told until then; others ignore it.
  */
 void hs_confirm_end(struct hs *s, struct hlog *h);
+/* The answer to a beat that waited for such an end, once none is left. */
+void hs_answer_beat(struct hs *s);
 /* Ends that waited for the disk to take their output. */
 void hs_release_ends(struct hub *hub);
 

@@ -131,27 +131,6 @@ answer_apply_status(struct handle *h, const struct answer_status *st)
 	h->row.finished_at = st->finished_at;
 }
 
-/*
- * Once the end is on disk the device may forget it; until then it would
- * tell it again.  The worker's answer to HANDLE_SHUT is what it waits for.
- */
-static void
-answer_confirm_end(struct monitor *mon, const struct handle *h)
-{
-	struct session *s = agents_find_session(&mon->agents, h->session);
-	int durable = mon->durable;
-	struct buf b;
-
-	if (s == NULL || h->unsaved)
-		return;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, h->row.number);
-	mon->durable = 1;
-	mon_send(mon_find_child(mon, s->generation), MSG_HANDLE_SHUT, 0, &b,
-	    -1);
-	mon->durable = durable;
-}
-
 static void
 answer_use_status(struct monitor *mon, struct handle *h,
     const struct answer_status *st)
@@ -163,7 +142,7 @@ answer_use_status(struct monitor *mon, struct handle *h,
 		if (terminal && h->abandoned == NULL)
 			answer_apply_status(h, st);
 		if (terminal)
-			answer_confirm_end(mon, h);
+			life_confirm_end(mon, h);
 		return;
 	}
 	if (!terminal) {
@@ -185,7 +164,7 @@ answer_use_status(struct monitor *mon, struct handle *h,
 		h->row.gapped = 1;
 	CRASH_POINT("status.applied");
 	life_end_handle(mon, h);
-	answer_confirm_end(mon, h);
+	life_confirm_end(mon, h);
 	CRASH_POINT("status.recorded");
 }
 

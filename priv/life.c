@@ -208,14 +208,35 @@ life_save_handle(struct monitor *mon, struct handle *h)
 }
 
 void
+life_confirm_end(struct monitor *mon, const struct handle *h)
+{
+	struct session *s = agents_find_session(&mon->agents, h->session);
+	int durable = mon->durable;
+	struct buf b;
+
+	if (s == NULL || h->unsaved)
+		return;
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, h->row.number);
+	mon->durable = 1;
+	mon_send(mon_find_child(mon, s->generation), MSG_HANDLE_SHUT, 0, &b,
+	    -1);
+	mon->durable = durable;
+}
+
+void
 life_retry_saves(struct monitor *mon)
 {
 	struct handle *h;
 
 	for (h = handles_next(&mon->handles, NULL); h != NULL;
-	    h = handles_next(&mon->handles, h))
-		if (h->unsaved)
-			life_save_handle(mon, h);
+	    h = handles_next(&mon->handles, h)) {
+		if (!h->unsaved)
+			continue;
+		life_save_handle(mon, h);
+		if (handle_is_closed(h))
+			life_confirm_end(mon, h);
+	}
 }
 
 /* The commit that held the end of a handle failed: it is retried. */

@@ -34,6 +34,11 @@ void life_check_drops(struct monitor *mon);
 /* Store the handle's state; on failure it is marked and retried. */
 void life_save_handle(struct monitor *mon, struct handle *h);
 void life_retry_saves(struct monitor *mon);
+/*
+ * Once the end of a handle is on disk the device may forget it; until then
+ * it would tell it again.  The worker waits for this HANDLE_SHUT.
+ */
+void life_confirm_end(struct monitor *mon, const struct handle *h);
 /* The row has become terminal: close, store, tell who waits. */
 void life_end_handle(struct monitor *mon, struct handle *h);
 /* The hub decides: failed, with this text (05 §14.2, §5.6). */

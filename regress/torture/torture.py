@@ -286,6 +286,15 @@ LogLevel debug
                 if mark in environ.split(b"\0")
                 and (program is None or name == program[:15])]
 
+    def tell(self, word, most=60):
+        """What the logs say about a workload, for a failure's report."""
+        for name in ("hub", *self.names):
+            with open(self.path(name, "log"), encoding="utf-8",
+                      errors="replace") as file:
+                lines = [line.rstrip() for line in file if word in line]
+            for line in lines[-most:]:
+                print("#     %s: %s" % (name, line))
+
     @staticmethod
     def list_mounts():
         with open("/proc/self/mountinfo") as file:
@@ -542,8 +551,10 @@ class Torture:
             self.nworks += 1
             self.nexited += handle is not None and \
                 handle["state"] == "exited"
-            wrong += ["%s: %s" % (work.name, text) for text in work.check(
-                rig, handle, work.agent in cutter.harmed)]
+            bad = work.check(rig, handle, work.agent in cutter.harmed)
+            wrong += ["%s: %s" % (work.name, text) for text in bad]
+            if bad and handle is not None:
+                rig.tell(handle["handle_id"])
         return wrong + self.find_leftovers(names)
 
     def find_leftovers(self, names):

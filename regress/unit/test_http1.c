@@ -299,6 +299,7 @@ test_switching(void)
 	    CL_OK);
 	ASSERT_INT_EQ(head.status, 101);
 	ASSERT_ERR(http1_check_switching(&head, key, &why), CL_OK);
+	ASSERT_TRUE(http1_has_token(&head, HTTP1_FEATURES, HTTP1_END_ACK));
 
 	TEST_START("any other answer is no upgrade (01 §1.2)");
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -416,6 +416,66 @@ test_lost(void)
 	tear_down();
 }
 
+/* The next frame of a type; others are passed over. */
+static int
+hears(const char *type)
+{
+	const struct ws_event *ev;
+	char want[64];
+
+	snprintf(want, sizeof(want), "\"type\":\"%s\"", type);
+	hs_flush(s);
+	while ((ev = hear()) != NULL)
+		if (ev->op == WS_TEXT && memmem(ev->data, ev->len,
+		    want, strlen(want)) != NULL)
+			return 1;
+	return 0;
+}
+
+/* The monitor says that what it was told is on disk. */
+static void
+confirm(uint64_t number)
+{
+	struct imsg m;
+	struct buf b;
+
+	buf_init(&b, 8);
+	buf_put_u64(&b, number);
+	ASSERT_ERR(imsg_compose(&mon, MSG_HANDLE_SHUT, 0, &b, -1), CL_OK);
+	buf_clear(&b);
+	ASSERT_ERR(imsg_write(&mon), CL_OK);
+	ASSERT_ERR(imsg_read(&hub.chan, &m), CL_OK);
+	hs_on_request(&hub, &m);
+	imsg_free(&m);
+}
+
+static void
+test_beat_after_end(void)
+{
+	TEST_START("a beat behind an end is answered once that is on disk: "
+	    "the device forgets it then (01 §9.7)");
+	set_up_workload();
+	beat();
+	ASSERT_TRUE(hears("heartbeat_ack"));
+	end_workload();
+	ASSERT_TRUE(is_told(MSG_HANDLE_STATUS, NULL));
+	beat();
+	ASSERT_FALSE(hears("heartbeat_ack"));
+	confirm(7);
+	ASSERT_TRUE(hears("heartbeat_ack"));
+	ASSERT_TRUE(s->beat_id == NULL);
+
+	TEST_START("told again, it is confirmed again");
+	end_workload();
+	beat();
+	ASSERT_FALSE(hears("heartbeat_ack"));
+	confirm(7);
+	ASSERT_TRUE(hears("heartbeat_ack"));
+	beat();
+	ASSERT_TRUE(hears("heartbeat_ack"));
+	tear_down();
+}
+
 static void
 test_quiet(void)
 {
@@ -423,4 +483,4 @@ test_quiet(void)
 }
 
 UNIT_MAIN(test_quiet, test_pings, test_unread, test_deadlines, test_held_end,
-    test_lost)
+    test_lost, test_beat_after_end)

@@ -187,8 +187,7 @@ wjob_on_shim_end(void *arg, const char *why)
 		    "reason=%s", log_q(j->w->handle_id), log_q(why));
 		wjob_kill(j);
 	}
-	if (!j->is_done)
-		workload_sweep_soon(j->w);
+	workloads_sweep_groups(j->w->ws);
 	wjob_fail(j, "the job's supervisor died");
 	/* What the job said before is in its channel: read that first. */
 	wjob_finish(j);

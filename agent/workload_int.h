@@ -97,6 +97,7 @@ struct workloads {
 	uint64_t next_redact;		/* request ids of SHIM_REDACT */
 	struct tombstones tombstones;
 	struct event *sweep;
+	struct event *group_sweep;
 };
 
 /* workloads.c */
@@ -133,9 +134,9 @@ void workload_shim_on_timer(struct workload *w);
 void workload_shim_terminate(struct workload *w);
 /* Without a shim: by its record, else as lost. */
 void workload_shim_gone(struct workload *w);
-/* A shim that was killed left its cgroup: take it away, a moment after the
- * last process in it. */
-void workload_sweep_soon(const struct workload *w);
+/* A shim has ended; one that was killed left its cgroup: take it away, a
+ * moment after the last process in it. */
+void workloads_sweep_groups(struct workloads *ws);
 
 /* workload_lease.c */
 /* Before the shim exists: the record, then the files. */

@@ -43,6 +43,7 @@ workload_shim_refuse(struct workload *w, const char *text)
 
 	log_info("workload-refused-start", "handle=%s reason=%s",
 	    log_q(w->handle_id), log_q(text));
+	workloads_sweep_groups(w->ws);
 	/* Whoever hears of it finds nothing left (04 §7.1 note 1). */
 	workload_lease_release(w);
 	for (i = 0; i < w->nasks; i++)
@@ -184,19 +185,25 @@ workload_shim_on_msg(void *arg, struct imsg *m)
 static void
 workload_on_sweep(evutil_socket_t fd, short what, void *arg)
 {
+	struct workloads *ws = arg;
+
 	(void)fd;
 	(void)what;
-	(void)arg;
-	cgroup_sweep();
+	if (cgroup_sweep())
+		workloads_sweep_groups(ws);
 }
 
 void
-workload_sweep_soon(const struct workload *w)
+workloads_sweep_groups(struct workloads *ws)
 {
 	static const struct timeval pause = { .tv_sec = 1 };
 
-	(void)event_base_once(w->ws->a->base, -1, EV_TIMEOUT,
-	    workload_on_sweep, NULL, &pause);
+	if (ws->group_sweep == NULL)
+		ws->group_sweep = evtimer_new(ws->a->base, workload_on_sweep,
+		    ws);
+	if (ws->group_sweep != NULL &&
+	    !evtimer_pending(ws->group_sweep, NULL))
+		evtimer_add(ws->group_sweep, &pause);
 }
 
 static void
@@ -213,11 +220,10 @@ workload_shim_on_end(void *arg, const char *why)
 	}
 	if (w->state == WL_ADOPTING)
 		workload_set_timer(w, WORKLOAD_RETRY_MS);
-	else if (w->state == WL_LAUNCHING || w->state == WL_PREPARING) {
-		workload_sweep_soon(w);
+	else if (w->state == WL_LAUNCHING || w->state == WL_PREPARING)
 		workload_shim_refuse(w, "the workload's supervisor ended "
 		    "before the start was decided");
-	} else if (w->state == WL_RUNNING)
+	else if (w->state == WL_RUNNING)
 		workload_shim_gone(w);
 }
 
@@ -237,7 +243,6 @@ workload_shim_gone(struct workload *w)
 	}
 	if (w->pid > 1 && procid_is_alive((pid_t)w->pid, w->pid_ticks))
 		(void)kill((pid_t)-w->pid, SIGKILL);
-	workload_sweep_soon(w);
 	memset(&end, 0, sizeof(end));
 	end.state = HS_FAILED;
 	end.exit_code = -1;

@@ -133,6 +133,8 @@ workloads_free(struct workloads *ws)
 		event_free(ws->reap);
 	if (ws->sweep != NULL)
 		event_free(ws->sweep);
+	if (ws->group_sweep != NULL)
+		event_free(ws->group_sweep);
 	if (ws->base_fd != -1)
 		close(ws->base_fd);
 	free(ws->socket_dir);
@@ -403,6 +405,7 @@ workload_end(struct workload *w, const struct shim_exit *end)
 	    (long long)end->exit_code, (unsigned long long)end->total_raw,
 	    log_q(*end->error == '\0' ? NULL : end->error));
 	workload_enter_state(w, WL_RETURNING, "ended");
+	workloads_sweep_groups(w->ws);
 	/* No process of it is left: nor is its plaintext (04 §11.6). */
 	workload_lease_release(w);
 	/* What the hub refused gives nothing back (04 §18.1 note 7). */

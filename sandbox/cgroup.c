@@ -9,6 +9,7 @@
 #include "cgroup.h"
 
 #include <linux/sched.h>
+#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -19,6 +20,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,8 +261,8 @@ cgroup_close(struct cgroup *c)
 	if (c->dir_fd != -1)
 		close(c->dir_fd);
 	if (c->parent_fd != -1) {
-		/* EBUSY: a zombie is still counted; agentd's next start and
-		 * systemd at unit stop sweep what stays. */
+		/* EBUSY: the last of it is just going; agentd sweeps soon,
+		 * and systemd at unit stop what stays. */
 		if (c->name[0] != '\0')
 			(void)unlinkat(c->parent_fd, c->name, AT_REMOVEDIR);
 		close(c->parent_fd);
@@ -269,21 +272,32 @@ cgroup_close(struct cgroup *c)
 
 /*
  * The shim that made the leaf still lives.  An empty leaf may be one that it
- * is about to fill: other agents of this host sweep here too.
+ * is about to fill: other agents of this host sweep here too.  One that
+ * nobody has waited for yet is over.
  */
 static int
 cgroup_is_used(const char *name)
 {
+	struct pollfd pfd = { .events = POLLIN };
 	char *end;
 	long pid = strtol(name + 1, &end, 10);
+	int n;
 
-	return pid > 0 && *end == '-' &&
-	    (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+	if (pid <= 0 || pid > INT_MAX || *end != '-')
+		return 0;
+	/* Not every kernel or filter has it: then kill says what it can. */
+	if ((pfd.fd = pidfd_open((pid_t)pid, 0)) == -1)
+		return errno != ESRCH &&
+		    (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+	n = poll(&pfd, 1, 0);
+	close(pfd.fd);
+	return n == 0;
 }
 
-void
+int
 cgroup_sweep(void)
 {
+	int busy = 0;
 	char own[CGROUP_PATH_MAX];
 	struct dirent *de;
 	int fd, hybrid;
@@ -291,18 +305,21 @@ cgroup_sweep(void)
 
 	if (cgroup_find_own(own, &hybrid) != CL_OK ||
 	    (fd = cgroup_open_parent(own, 0)) == -1)
-		return;
+		return 0;
 	if ((d = fdopendir(fd)) == NULL) {
 		close(fd);
-		return;
+		return 0;
 	}
 	/* The kernel refuses to remove one that has members. */
 	while ((de = readdir(d)) != NULL)
-		if (de->d_name[0] == 'w' && !cgroup_is_used(de->d_name))
-			(void)unlinkat(dirfd(d), de->d_name, AT_REMOVEDIR);
+		if (de->d_name[0] == 'w' && !cgroup_is_used(de->d_name) &&
+		    unlinkat(dirfd(d), de->d_name, AT_REMOVEDIR) == -1 &&
+		    errno == EBUSY)
+			busy = 1;
 	closedir(d);
 	if ((fd = open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) == -1)
-		return;
+		return busy;
 	(void)unlinkat(fd, CGROUP_PARENT, AT_REMOVEDIR);
 	close(fd);
+	return busy;
 }

@@ -53,8 +53,8 @@ void cgroup_init(struct cgroup *c);
 /*
  * Remove what nobody uses any more: empty leaves of shims that are gone, and
  * the group "cloop" itself when it is empty.  For the agent, at its start and
- * when a shim was killed.
+ * when a shim has ended.  1: one of a shim that is gone still has members.
  */
-void cgroup_sweep(void);
+int cgroup_sweep(void);
 
 #endif

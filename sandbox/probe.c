@@ -71,7 +71,7 @@ probe_find_cgroup(void)
 	    cgroup_open(&c, 1) != CL_OK)
 		return PROBE_CGROUP_NONE;
 	cgroup_close(&c);
-	cgroup_sweep();
+	(void)cgroup_sweep();
 	return hybrid ? PROBE_CGROUP_HYBRID : PROBE_CGROUP_V2;
 }
 

@@ -43,6 +43,8 @@ test_sweep(void)
 {
 	struct cgroup c;
 	char dead[64];
+	siginfo_t si;
+	pid_t pid;
 
 	TEST_START("a sweep spares the empty leaf of a shim that starts");
 	if (cgroup_open(&c, 10) == CL_UNSUPPORTED)
@@ -51,6 +53,53 @@ test_sweep(void)
 	cgroup_sweep();
 	ASSERT_INT_EQ(is_there(c.parent_fd, c.name), 1);
 	TEST_START("and takes that of one that is gone");
+	ASSERT_INT_EQ(is_there(c.parent_fd, dead), 0);
+
+	TEST_START("also while nobody has waited for that shim");
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	ASSERT_INT_EQ(waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT), 0);
+	snprintf(dead, sizeof(dead), "w%ld-1", (long)pid);
+	ASSERT_INT_EQ(mkdirat(c.parent_fd, dead, 0755), 0);
+	ASSERT_INT_EQ(cgroup_sweep(), 0);
+	ASSERT_INT_EQ(is_there(c.parent_fd, dead), 0);
+	waitpid(pid, NULL, 0);
+	cgroup_close(&c);
+	cgroup_sweep();
+}
+
+static void
+test_busy(void)
+{
+	struct cgroup c;
+	char dead[64];
+	pid_t pid;
+	int fd;
+
+	TEST_START("one that still has a member stays, and is looked at again");
+	if (cgroup_open(&c, 10) == CL_UNSUPPORTED)
+		TEST_SKIP("no cgroup of version 2 is ours to change");
+	make_dead_leaf(c.parent_fd, dead, sizeof(dead));
+	snprintf(dead + strlen(dead), sizeof(dead) - strlen(dead),
+	    "/cgroup.procs");
+	pid = fork();
+	if (pid == 0) {
+		fd = openat(c.parent_fd, dead, O_WRONLY | O_CLOEXEC);
+		if (fd == -1 || write(fd, "0", 1) != 1)
+			_exit(1);
+		kill(getpid(), SIGSTOP);
+		_exit(0);
+	}
+	ASSERT_INT_EQ(waitpid(pid, &fd, WUNTRACED), pid);
+	ASSERT_TRUE(WIFSTOPPED(fd));
+	*strchr(dead, '/') = '\0';
+	ASSERT_INT_EQ(cgroup_sweep(), 1);
+	ASSERT_INT_EQ(is_there(c.parent_fd, dead), 1);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	while (cgroup_sweep() != 0)
+		sched_yield();
 	ASSERT_INT_EQ(is_there(c.parent_fd, dead), 0);
 	cgroup_close(&c);
 	cgroup_sweep();
@@ -75,4 +124,4 @@ test_enter(void)
 	cgroup_sweep();
 }
 
-UNIT_MAIN(test_sweep, test_enter)
+UNIT_MAIN(test_sweep, test_busy, test_enter)

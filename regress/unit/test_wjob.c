@@ -55,7 +55,7 @@ spawn_start(const struct spawn_opts *o, pid_t *pidp, int *fdp)
 }
 
 void
-workload_sweep_soon(const struct workload *owner)
+workloads_sweep_groups(struct workloads *owner)
 {
 }
 

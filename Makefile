@@ -145,6 +145,7 @@ OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
 	common/redact.o \
 	agent/start_job.o agent/wjob.o agent/incoming.o agent/work.o \
 	agent/work_check.o agent/work_steps.o agent/work_save.o \
+	agent/work_forge.o agent/forge.o \
 	common/devjob.o agent/caps_detect.o agent/caps_host.o \
 	agent/caps_kvm.o agent/caps_usb.o common/flatjson.o \
 	common/bundle.o common/pin.o common/spool.o common/field.o \
@@ -170,14 +171,14 @@ LIBS_agentd-fetch = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
 OBJS_cloop-shim = sandbox/cloop_shim.o sandbox/shim_msg.o \
 	sandbox/shim_start.o sandbox/shim_exec.o sandbox/shim_view.o \
 	sandbox/shim_pump.o sandbox/shim_kill.o sandbox/shim_job.o \
-	sandbox/ns.o sandbox/cgroup.o common/spool.o common/redact.o \
-	$(COMMON) $(SELF_READY)
+	sandbox/ns.o sandbox/cgroup.o sandbox/cgroup_net.o common/spool.o \
+	common/redact.o $(COMMON) $(SELF_READY)
 LIBS_cloop-shim = $(LIB_CAPNG) $(LIB_BSD)
 
 # Runs git for a workload, as its user.
 GIT_JOB = agent/git_orders.o agent/git_env.o agent/git_exec.o agent/git_tree.o \
 	agent/git_workspace.o agent/git_shadow.o agent/git_return.o \
-	agent/git_net.o sandbox/landlock.o $(FILTER_GIT) common/devjob.o \
+	agent/git_net.o agent/forge.o sandbox/landlock.o $(FILTER_GIT) common/devjob.o \
 	common/redact.o $(SPEC) $(COMMON)
 OBJS_cloop-git = agent/cloop_git.o $(GIT_JOB)
 LIBS_cloop-git = $(LIB_CRYPTO) $(LIB_SECCOMP) $(LIB_BSD)

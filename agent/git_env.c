@@ -184,6 +184,10 @@ ge_make(const struct gj *g, enum gj_repo repo, unsigned int flags, int fd,
 		ge_config(e, "protocol.file.allow", "always");
 	if ((flags & GE_NETWORK) != 0) {
 		ge_config(e, "protocol.https.allow", "always");
+		/* Git 2.37 and later; it can look nothing up itself where a
+		 * packet filter holds it to these addresses. */
+		for (i = 0; i < g->plan.npins; i++)
+			ge_config(e, "http.curloptResolve", g->plan.pins[i]);
 		for (i = 0; i < g->plan.nenv; i++)
 			ge_add(e, "%s", g->plan.env[i]);
 	}

@@ -238,8 +238,10 @@ wjob_send_all(struct wjob *j, const struct wjob_opts *o, int job_fd)
 	if ((r = start_make_step(w->ws->a, w->handle_id, o->program, o->tree,
 	    o->plan->timeout_s + WJOB_GRACE_S, &job)) != 0)
 		return r;
+	job.peers = o->peers;
 	buf_init(&b, MAX_SPEC_LEN);
 	shim_job_put(&b, &job);
+	memset(&job.peers, 0, sizeof(job.peers));	/* not ours */
 	r = wjob_send_memfd(&j->shim, MSG_SHIM_JOB, &b);
 	buf_clear(&b);
 	shim_job_clear(&job);

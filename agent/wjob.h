@@ -11,6 +11,8 @@
 
 #include <sys/types.h>
 
+#include "../sandbox/shim.h"
+
 struct devjob_plan;
 struct devjob_result;
 struct wjob;
@@ -29,6 +31,7 @@ struct wjob_opts {
 	const char *tree;		/* path of the tree */
 	int tree_fd;			/* borrowed */
 	int file_fd;			/* JOB_FILE; taken; -1: none */
+	struct shim_list peers;		/* borrowed; of shim_job */
 	wjob_fn *done;
 };
 

@@ -50,6 +50,7 @@ work_free(struct work *k)
 	secret_clear(&k->password);
 	free(k->placement);
 	wjob_free(k->job);
+	work_forget_forge(k);
 	redact_free(k->redact);
 	if (k->tree_fd != -1)
 		close(k->tree_fd);

@@ -56,6 +56,12 @@ struct work {
 	int tree_fd;
 	int file_fd;			/* shipped branch, or -1 */
 	struct wjob *job;
+	struct work_forge *forge;	/* while its name is looked up */
+	int has_forge;			/* it was, for the next job */
+	char **pins;			/* of devjob_plan */
+	size_t npins;
+	char **peers;			/* of shim_job */
+	size_t npeers;
 	struct redact *redact;		/* of texts to the hub; or NULL */
 };
 
@@ -84,6 +90,8 @@ void work_prepare(struct workload *w);
 /* After it: then workload_returned(). */
 void work_return(struct workload *w);
 void work_cancel(struct workload *w);
+/* A child was reaped: 1 when it was one of its jobs'. */
+int work_on_exit(struct work *k, pid_t pid);
 /* Tell the fetcher what comes back, before the end. */
 void work_announce(struct workload *w);
 

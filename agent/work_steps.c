@@ -82,6 +82,7 @@ work_on_provisioned(struct workload *w, const struct devjob_result *res)
 	}
 	log_info("workspace", "handle=%s head=%s", log_q(w->handle_id),
 	    res->head);
+	work_forget_forge(k);
 	free(k->rec.base);
 	k->rec.base = xstrdup(res->head);
 	wjob_free(k->job);
@@ -105,17 +106,35 @@ work_on_seeded(struct workload *w, const struct devjob_result *res)
 		work_prepare_failed(w, "project seed: ", text);
 }
 
+/* The job, and where it may send to. */
+static int
+work_start_git(struct workload *w, struct wjob_opts *o)
+{
+	struct work *k = w->work;
+	struct devjob_plan *p = o->plan;
+
+	o->program = "cloop-git";
+	o->tree = k->rec.tree;
+	o->tree_fd = k->tree_fd;
+	o->peers.v = k->peers;
+	o->peers.n = k->npeers;
+	p->pins = k->pins;
+	p->npins = k->npins;
+	k->pins = NULL;
+	k->npins = 0;
+	return wjob_start(w, o, &k->job);
+}
+
 static int
 work_start_provision(struct workload *w)
 {
 	struct work *k = w->work;
-	struct wjob_opts o = { .program = "cloop-git", .plan = &k->prov,
-	    .tree = k->rec.tree, .tree_fd = k->tree_fd,
-	    .file_fd = k->file_fd, .done = work_on_provisioned };
+	struct wjob_opts o = { .plan = &k->prov, .file_fd = k->file_fd,
+	    .done = work_on_provisioned };
 	int r;
 
 	k->file_fd = -1;
-	r = wjob_start(w, &o, &k->job);
+	r = work_start_git(w, &o);
 	field_clear(&devjob_plan_table, &k->prov);
 	return r;
 }
@@ -143,11 +162,23 @@ work_start_seed(struct workload *w)
 }
 
 static void
+work_on_forge(struct workload *w, const char *why)
+{
+	if (why != NULL)
+		work_prepare_failed(w, "workspace: ", why);
+	else
+		work_prepare_next(w);
+}
+
+static void
 work_prepare_next(struct workload *w)
 {
 	struct work *k = w->work;
 	int r;
 
+	if (k->prov.op != 0 && rule_is_equal(k->prov.kind, "git") &&
+	    work_find_forge(w, work_on_forge))
+		return;
 	if (k->prov.op != 0)
 		r = work_start_provision(w);
 	else if (k->seed.len > 0)
@@ -280,8 +311,7 @@ work_start_return(struct workload *w)
 {
 	struct work *k = w->work;
 	struct devjob_plan p;
-	struct wjob_opts o = { .program = "cloop-git", .plan = &p,
-	    .tree = k->rec.tree, .tree_fd = k->tree_fd, .file_fd = -1,
+	struct wjob_opts o = { .plan = &p, .file_fd = -1,
 	    .done = work_on_returned };
 	int r;
 
@@ -298,7 +328,7 @@ work_start_return(struct workload *w)
 	p.failed = w->end.state != HS_EXITED || w->end.exit_code != 0;
 	p.password = k->password;
 	memset(&k->password, 0, sizeof(k->password));
-	r = wjob_start(w, &o, &k->job);
+	r = work_start_git(w, &o);
 	field_clear(&devjob_plan_table, &p);
 	return r;
 }
@@ -340,6 +370,16 @@ work_check_push(const struct work *k)
 }
 
 static void
+work_on_push_forge(struct workload *w, const char *why)
+{
+	if (why != NULL) {
+		work_set_result_error(w->work, why);
+		w->work->rec.is_returned = 1;
+	}
+	work_return_next(w);
+}
+
+static void
 work_return_next(struct workload *w)
 {
 	struct work *k = w->work;
@@ -355,6 +395,9 @@ work_return_next(struct workload *w)
 	}
 	if (!rule_is_empty(k->rec.mode) && !k->rec.is_returned) {
 		if ((no = work_check_push(k)) == NULL) {
+			if (rule_is_equal(k->rec.mode, "push") &&
+			    work_find_forge(w, work_on_push_forge))
+				return;
 			if ((r = work_start_return(w)) == 0)
 				return;
 			no = cl_strerror(r);
@@ -377,8 +420,16 @@ work_return(struct workload *w)
 void
 work_cancel(struct workload *w)
 {
-	if (w->work != NULL)
-		wjob_cancel(w->work->job);
+	if (w->work == NULL)
+		return;
+	work_cancel_forge(w->work);
+	wjob_cancel(w->work->job);
+}
+
+int
+work_on_exit(struct work *k, pid_t pid)
+{
+	return wjob_on_exit(k->job, pid) || work_on_resolver_exit(k, pid);
 }
 
 /* ------------------------------------------------------------ the fetcher */

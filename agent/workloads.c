@@ -593,7 +593,7 @@ workloads_on_exit(struct workloads *ws, pid_t pid, int status)
 
 	TAILQ_FOREACH(w, &ws->list, entry)
 		if (w->state != WL_DEAD && (w->shim_pid == pid ||
-		    (w->work != NULL && wjob_on_exit(w->work->job, pid))))
+		    (w->work != NULL && work_on_exit(w->work, pid))))
 			break;
 	if (w == NULL)
 		return 0;

@@ -14,6 +14,7 @@
 #define MAX_MESSAGE_LEN 4096
 #define MAX_SHALLOW 256
 #define MAX_PASS_ENV 32
+#define MAX_PINS 8
 
 static const struct field devjob_plan_table_rows[] = {
 	F_UINT(struct devjob_plan, op, "op", 0, DEVJOB_PROJECT),
@@ -21,6 +22,7 @@ static const struct field devjob_plan_table_rows[] = {
 	F_STR(struct devjob_plan, git, "git", 0, MAX_PATH_LEN),
 	F_STR(struct devjob_plan, helper, "helper", 0, MAX_PATH_LEN),
 	F_STRS(struct devjob_plan, env, "env", 0, MAX_PASS_ENV, MAX_PATH_LEN),
+	F_STRS(struct devjob_plan, pins, "pins", 0, MAX_PINS, MAX_PATH_LEN),
 	F_BYTES(struct devjob_plan, ca, "ca", 0, MAX_SPEC_LEN),
 	F_INT(struct devjob_plan, timeout_s, "timeout_s", 0, 0, INT32_MAX),
 	F_STR(struct devjob_plan, kind, "kind", 0, MAX_SHORT),

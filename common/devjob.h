@@ -34,6 +34,9 @@ struct devjob_plan {
 	char *helper;		/* absolute path of cloop-git */
 	char **env;		/* proxy variables that pass, NAME=value */
 	size_t nenv;
+	char **pins;		/* of the names git connects to,
+				 * "host:port:address,..." */
+	size_t npins;
 	uint8_t *ca;		/* PEM roots for git; NULL: the system's */
 	size_t ca_len;
 	int64_t timeout_s;

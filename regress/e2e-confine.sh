@@ -163,6 +163,8 @@ attempt("setns", lambda: call("setns", os.open(
     "/proc/1/ns/mnt", os.O_RDONLY), 0)())
 attempt("mknod", lambda: os.mknod("disk", 0o60666, os.makedev(8, 0)) or True)
 attempt("bpf", call("syscall", 321, 0, 0, 0))
+attempt("bpf load", call("syscall", 321, 5, 0, 0))
+attempt("bpf attach", call("syscall", 321, 8, 0, 0))
 attempt("keyctl", call("syscall", 250, 0, -3, 1))
 attempt("perf", call("syscall", 298, 0, 0, -1, -1, 0))
 attempt("module", call("syscall", 175, 0, 0, b""))

@@ -59,7 +59,7 @@ OBJS_test_handledir = agent/handledir.o agent/procid.o $(COMMON)
 OBJS_test_start = agent/start_job.o agent/work_check.o \
 	agent/environment.o sandbox/shim_job.o $(SPEC) $(SPAWN)
 LIBS_test_start = $(SPAWN_LIBS)
-OBJS_test_git_env = agent/git_env.o agent/git_net.o common/devjob.o \
+OBJS_test_git_env = agent/git_env.o agent/git_net.o agent/forge.o common/devjob.o \
 	common/redact.o sandbox/landlock.o $(FILTER_GIT) $(SPEC) $(COMMON)
 LIBS_test_git_env = $(LIB_SECCOMP)
 OBJS_test_git_tree = agent/git_tree.o $(COMMON)
@@ -96,7 +96,7 @@ LIBS_test_spawn = $(SPAWN_LIBS)
 OBJS_test_self = $(SELF) $(COMMON)
 LIBS_test_self = $(SPAWN_LIBS)
 OBJS_test_landlock = sandbox/landlock.o $(COMMON)
-OBJS_test_cgroup = sandbox/cgroup.o $(COMMON)
+OBJS_test_cgroup = sandbox/cgroup.o sandbox/cgroup_net.o $(COMMON)
 OBJS_test_filter = sandbox/filter_git.o $(FILTERS) $(SELF) $(COMMON)
 OBJS_test_bpf = $(FILTERS) $(SELF) $(COMMON)
 LIBS_test_bpf = $(SPAWN_LIBS)

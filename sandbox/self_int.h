@@ -38,7 +38,7 @@ int self_profile_start(enum self_profile p);
 struct sock_fprog;
 int self_profile_make(enum self_profile p, struct sock_fprog *prog);
 /* The monitors' refusals. */
-int self_profile_start_monitor(void);
+int self_profile_start_monitor(enum self_monitor which);
 
 /* Capabilities the table keeps for a monitor or SELF_SHIM, as a mask. */
 uint64_t self_caps_find_monitor(enum self_monitor which);

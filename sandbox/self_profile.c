@@ -9,6 +9,7 @@
  * masked to 32 bits where the kernel takes an int: the upper half of the
  * register is not part of the value.
  */
+#include <linux/bpf.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -264,7 +265,7 @@ static const struct self_denied {
 	{ SCMP_SYS(delete_module), "kernel code" },
 	{ SCMP_SYS(kexec_load), "kernel code" },
 	{ SCMP_SYS(kexec_file_load), "kernel code" },
-	{ SCMP_SYS(bpf), "kernel code" },
+	{ SCMP_SYS(bpf), "kernel code" },	/* but see self_deny */
 	{ SCMP_SYS(perf_event_open), "reading other processes" },
 	{ SCMP_SYS(userfaultfd), "exploit aid" },
 	{ SCMP_SYS(io_uring_setup), "goes round this filter" },
@@ -449,8 +450,32 @@ self_profile_make(enum self_profile p, struct sock_fprog *prog)
 	return r;
 }
 
+/*
+ * A device's shims, which inherit this, put a packet filter on the cgroup of
+ * a git job (cgroup_net.c): that takes these two calls of bpf(2).
+ */
+static int
+self_deny(scmp_filter_ctx ctx, int nr, enum self_monitor which)
+{
+	static const struct scmp_arg_cmp others[] = {
+		{ 0, SCMP_CMP_LT, BPF_PROG_LOAD, 0 },
+		{ 0, SCMP_CMP_EQ, BPF_OBJ_PIN, 0 },
+		{ 0, SCMP_CMP_EQ, BPF_OBJ_GET, 0 },
+		{ 0, SCMP_CMP_GT, BPF_PROG_ATTACH, 0 },
+	};
+	const uint32_t action = SCMP_ACT_ERRNO(EPERM);
+	size_t i;
+	int rc = 0;
+
+	if (nr != SCMP_SYS(bpf) || which != SELF_MONITOR_DEVICE)
+		return seccomp_rule_add(ctx, action, nr, 0);
+	for (i = 0; i < NELEM(others) && rc == 0; i++)
+		rc = seccomp_rule_add_array(ctx, action, nr, 1, &others[i]);
+	return rc;
+}
+
 int
-self_profile_start_monitor(void)
+self_profile_start_monitor(enum self_monitor which)
 {
 	scmp_filter_ctx ctx;
 	size_t i;
@@ -458,10 +483,8 @@ self_profile_start_monitor(void)
 
 	if ((ctx = seccomp_init(SCMP_ACT_ALLOW)) == NULL)
 		return CL_NOMEM;
-	for (i = 0; i < NELEM(self_denied) && rc == 0; i++) {
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM),
-		    self_denied[i].nr, 0);
-	}
+	for (i = 0; i < NELEM(self_denied) && rc == 0; i++)
+		rc = self_deny(ctx, self_denied[i].nr, which);
 	if (rc == 0)
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	/* Children and workloads inherit this: a 32-bit program must still

@@ -60,7 +60,7 @@ self_confine_monitor(enum self_monitor which, struct self_report *rep)
 	rep->step = "seccomp";
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		return CL_SYSTEM;
-	if ((r = self_profile_start_monitor()) != CL_OK)
+	if ((r = self_profile_start_monitor(which)) != CL_OK)
 		return r;
 	rep->done |= SELF_SECCOMP;
 	rep->step = NULL;

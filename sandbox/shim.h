@@ -40,6 +40,7 @@ enum shim_mode {
 #define SHIM_F_NARROW 0x02	/* sees its tree and what git needs only */
 
 #define MAX_SHIM_PATHS 32	/* hide or writable; a handful is used */
+#define MAX_SHIM_PEERS 64	/* a forge and its proxies, 8 addresses each */
 
 struct shim_list {
 	char **v;
@@ -67,6 +68,9 @@ struct shim_job {
 					 * (lease directory) */
 	struct shim_list readable;	/* the same without writing (harness
 					 * directories of the agent's home) */
+	struct shim_list peers;	/* a step: addresses it may send to, where
+				 * the kernel can see to it (cgroup_net.h);
+				 * none: no such limit */
 	uint64_t timeout_s;	/* 0: none */
 	char *timeout_text;	/* reason at the deadline, for instance
 				 * "timeout after 5m"; "" gives

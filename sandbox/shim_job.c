@@ -10,6 +10,8 @@
 
 #include <sys/stat.h>
 
+#include <netinet/in.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,6 +55,8 @@ static const struct shim_vec {
 	    1 },
 	{ offsetof(struct shim_job, readable), MAX_SHIM_PATHS, MAX_PATH_LEN,
 	    1 },
+	{ offsetof(struct shim_job, peers), MAX_SHIM_PEERS, INET6_ADDRSTRLEN,
+	    0 },
 };
 
 #define NSTRS (sizeof(shim_strs) / sizeof(shim_strs[0]))

@@ -113,6 +113,21 @@ shim_start_namespaces(struct shim *s)
 	return CL_OK;
 }
 
+/* The step's packet filter; in place before anything is in the group. */
+static int
+shim_start_limit_net(struct shim *s)
+{
+	struct cgroup_peer peers[MAX_SHIM_PEERS];
+	const struct shim_list *l = &s->job.peers;
+	size_t i;
+	int r;
+
+	for (i = 0; i < l->n; i++)
+		if ((r = cgroup_peer_parse(l->v[i], &peers[i])) != CL_OK)
+			return r;
+	return cgroup_limit_net(&s->cgroup, peers, l->n);
+}
+
 static void
 shim_start_features(struct shim *s)
 {
@@ -125,6 +140,13 @@ shim_start_features(struct shim *s)
 	}
 	if (r != CL_OK)
 		s->missing |= SHIM_NO_CGROUP;
+	if (s->job.peers.n > 0 && cgroup_is_open(&s->cgroup) &&
+	    (r = shim_start_limit_net(s)) != CL_OK) {
+		s->missing |= SHIM_NO_PEERS;
+		log_info("forge-filter", "handle=%s available=no reason=%s",
+		    log_q(s->job.handle), log_q(r == CL_UNSUPPORTED ?
+		    strerror(errno) : cl_strerror(r)));
+	}
 	if (landlock_get_abi() == 0)
 		s->missing |= SHIM_NO_LANDLOCK;
 	if (shim_start_namespaces(s) == CL_OK)
@@ -321,12 +343,16 @@ shim_start_report(struct shim *s, const struct self_report *rep)
 	if (!s->has_user_ns && !s->cgroup.has_pids)
 		s->missing |= SHIM_NO_TASKS;
 	if (s->job.mode == SHIM_MODE_CONFINED &&
-	    (s->missing & ~(unsigned int)SHIM_NO_CGROUP) != 0)
+	    (s->missing & ~(SHIM_NO_CGROUP | SHIM_NO_PEERS)) != 0)
 		log_warn("workload-confinement", "handle=%s missing=%s%s%s",
 		    log_q(s->job.handle),
 		    (s->missing & SHIM_NO_NAMESPACES) ? "namespaces," : "",
 		    (s->missing & SHIM_NO_LANDLOCK) ? "landlock," : "",
 		    (s->missing & SHIM_NO_TASKS) ? "task-limit," : "");
+	if (s->job.peers.n > 0 && !cgroup_is_open(&s->cgroup))
+		log_info("forge-filter", "handle=%s available=no "
+		    "reason=\"no cgroup of version 2 is ours\"",
+		    log_q(s->job.handle));
 	log_debug("shim-confined", "%s cgroup=%s",
 	    self_format_report(rep, text),
 	    cgroup_is_open(&s->cgroup) ? "yes" : "no");

@@ -7,15 +7,19 @@
  */
 #include "unit.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include "common/err.h"
-#include "sandbox/cgroup.h"
+#include "sandbox/cgroup_net.h"
+#include "sandbox/shim.h"
 
 static int
 is_there(int parent_fd, const char *name)
@@ -105,6 +109,75 @@ test_busy(void)
 	cgroup_sweep();
 }
 
+#define SENDS 4
+
+/* What a member of the group gets for a datagram to each address. */
+static void
+send_all(const struct cgroup *c, int pipe_fd)
+{
+	static const char *const to[SENDS] = { "127.0.0.2", "127.0.0.1",
+	    "::1", "::ffff:127.0.0.1" };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6,
+	    .sin6_port = htons(9) };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+	    .sin_port = htons(9) };
+	int err[SENDS], fd, v4, i;
+	ssize_t r;
+
+	if (cgroup_join(c) != CL_OK)
+		_exit(1);
+	for (i = 0; i < SENDS; i++) {
+		v4 = inet_pton(AF_INET, to[i], &in.sin_addr) == 1;
+		if (!v4)
+			(void)inet_pton(AF_INET6, to[i], &in6.sin6_addr);
+		fd = socket(v4 ? AF_INET : AF_INET6,
+		    SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		r = v4 ? sendto(fd, "x", 1, 0, (struct sockaddr *)&in,
+		    sizeof(in)) : sendto(fd, "x", 1, 0,
+		    (struct sockaddr *)&in6, sizeof(in6));
+		err[i] = r == -1 ? errno : 0;
+		close(fd);
+	}
+	_exit(write(pipe_fd, err, sizeof(err)) != sizeof(err));
+}
+
+static void
+test_limit_net(void)
+{
+	static const char *const allowed[] = { "127.0.0.2", "::1" };
+	struct cgroup_peer peers[MAX_SHIM_PEERS + 1];
+	int err[SENDS], fds[2];
+	struct cgroup c;
+	size_t i;
+
+	TEST_START("00 §3.2: a git reaches its forge's addresses and no other");
+	if (cgroup_open(&c, 10) == CL_UNSUPPORTED)
+		TEST_SKIP("no cgroup of version 2 is ours to change");
+	for (i = 0; i < MAX_SHIM_PEERS + 1; i++)
+		ASSERT_ERR(cgroup_peer_parse(allowed[i % 2], &peers[i]),
+		    CL_OK);
+	ASSERT_ERR(cgroup_peer_parse("localhost", &peers[0]), CL_FORMAT);
+	ASSERT_ERR(cgroup_peer_parse(allowed[0], &peers[0]), CL_OK);
+	ASSERT_ERR(cgroup_limit_net(&c, peers, MAX_SHIM_PEERS + 1), CL_LIMIT);
+	i = (size_t)cgroup_limit_net(&c, peers, MAX_SHIM_PEERS);
+	if ((int)i == CL_UNSUPPORTED)
+		TEST_SKIP("this kernel has no packet filter for cgroups");
+	ASSERT_ERR((int)i, CL_OK);
+	ASSERT_INT_EQ(pipe(fds), 0);
+	if (fork() == 0)
+		send_all(&c, fds[1]);
+	close(fds[1]);
+	ASSERT_INT_EQ(read(fds[0], err, sizeof(err)), sizeof(err));
+	wait(NULL);
+	close(fds[0]);
+	ASSERT_INT_EQ(err[0], 0);
+	ASSERT_INT_EQ(err[1], EPERM);
+	ASSERT_INT_EQ(err[2], 0);
+	ASSERT_INT_EQ(err[3], EPERM);
+	cgroup_close(&c);
+	(void)cgroup_sweep();
+}
+
 static void
 test_enter(void)
 {
@@ -124,4 +197,4 @@ test_enter(void)
 	cgroup_sweep();
 }
 
-UNIT_MAIN(test_sweep, test_busy, test_enter)
+UNIT_MAIN(test_sweep, test_busy, test_limit_net, test_enter)

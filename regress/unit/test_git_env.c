@@ -153,13 +153,16 @@ static const char *
 ports(const char *host, const char *env)
 {
 	static char text[64];
+	char url[64] = "";
 	uint16_t v[GN_PORTS];
 	struct gj job = { 0 };
 	char *list[] = { (char *)(uintptr_t)env, (char *)(uintptr_t)
 	    "no_proxy=a:1,b:2" };
 	size_t i, n, len = 0;
 
-	job.host = (char *)(uintptr_t)host;
+	job.plan.repo = url;
+	if (host != NULL)
+		(void)snprintf(url, sizeof(url), "https://%s/r", host);
 	job.plan.env = list;
 	job.plan.nenv = env == NULL ? 0 : 2;
 	n = gn_find_ports(&job, v, GN_PORTS);

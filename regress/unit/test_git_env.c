@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/forge.h"
 #include "agent/git_job.h"
 #include "common/err.h"
 #include "unit.h"
@@ -195,4 +196,53 @@ test_ports(void)
 	ASSERT_STRING_EQ(ports(NULL, NULL), "");
 }
 
-UNIT_MAIN(test_closed, test_credential, test_urls, test_ports)
+/* "host:port" of each name, NO_PROXY and a second spelling left out. */
+static const char *
+names(const char *repo, const char *env)
+{
+	static char text[2 * FORGE_HOST_MAX];
+	char *list[] = { (char *)(uintptr_t)env, (char *)(uintptr_t)
+	    "no_proxy=a:1,b:2", (char *)(uintptr_t)env };
+	struct forge_name v[FORGE_NAMES];
+	size_t i, n, len = 0;
+
+	n = forge_find_names(repo, list, env == NULL ? 0 : 3, v, FORGE_NAMES);
+	for (i = 0, text[0] = '\0'; i < n; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+		    "%s%s:%u", i == 0 ? "" : " ", v[i].host, v[i].port);
+	return text;
+}
+
+static void
+test_names(void)
+{
+	struct forge_name v[2];
+	char url[FORGE_HOST_MAX + 16];
+	char *many[] = { (char *)(uintptr_t)"HTTPS_PROXY=a:1",
+	    (char *)(uintptr_t)"ALL_PROXY=b:2" };
+
+	TEST_START("04 §8.4: whom a git connects to");
+	ASSERT_STRING_EQ(names("https://f/r", NULL), "f:443");
+	ASSERT_STRING_EQ(names("HTTPS://u@f:8443/r@s", NULL), "f:8443");
+	ASSERT_STRING_EQ(names("https://[2001:db8::44]:1/r", NULL),
+	    "2001:db8::44:1");
+	ASSERT_STRING_EQ(names("https://f/r",
+	    "HTTPS_PROXY=http://u:p@q:3128/"), "f:443 q:3128");
+	ASSERT_STRING_EQ(names("https://f:9/r", "ALL_PROXY=socks5h://f:9"),
+	    "f:9");
+	ASSERT_STRING_EQ(names("https:///r", NULL), "");
+	ASSERT_STRING_EQ(names("file:///r", "HTTPS_PROXY=http://q:1"), "");
+	ASSERT_STRING_EQ(names(NULL, NULL), "");
+	ASSERT_SIZE_T_EQ(forge_find_names("https://f/r", many, 2, v, 2), 2);
+
+	TEST_START("a host of the longest length, and one byte more");
+	memset(url, 'a', sizeof(url));
+	memcpy(url, "https://", 8);
+	url[8 + FORGE_HOST_MAX] = '\0';
+	ASSERT_SIZE_T_EQ(forge_find_names(url, NULL, 0, v, 2), 1);
+	url[8 + FORGE_HOST_MAX] = 'a';
+	url[9 + FORGE_HOST_MAX] = '\0';
+	ASSERT_SIZE_T_EQ(forge_find_names(url, NULL, 0, v, 2), 0);
+}
+
+UNIT_MAIN(test_closed, test_credential, test_urls, test_ports, test_names)

@@ -114,7 +114,8 @@
 #define FENCE_RUN_MS 5000	/* one run of nft: 0.05 s when all is well */
 #define FENCE_ANSWER_MS 10000	/* then cloopd-fence itself is stuck */
 #define FENCE_STOP_MS 6000	/* to take its table away */
-#define MAX_CTL_CLIENTS 64		/* operators at once */
+#define MAX_CTL_CLIENTS 128		/* operators at once: scripts that
+					 * start a hundred runs */
 #define MAX_CTL_CLIENTS_PER_UID 32	/* root excepted */
 #define MAX_CTL_REQUESTS 32		/* outstanding per client */
 #define CHAN_QUEUE_MAX 8192		/* messages queued to one child; above,

@@ -45,7 +45,7 @@ static const struct self_profile_row self_profiles[] = {
 	[SELF_NET] = { "net", RLIM_INFINITY, 0, LL_NO_TCP, 0, 0, 0, 0 },
 	[SELF_KEY] = { "key", 64 * KIB, 64, LL_NO_TCP | LL_NO_ABSTRACT,
 	    0, 0, 0, 0 },
-	[SELF_CTL] = { "ctl", 8 * MIB, 256, LL_NO_TCP | LL_NO_ABSTRACT,
+	[SELF_CTL] = { "ctl", 8 * MIB, 512, LL_NO_TCP | LL_NO_ABSTRACT,
 	    0, 0, 0, 0 },
 	[SELF_FETCH] = { "fetch", 129 * MIB, 0, LL_NO_ABSTRACT, 0, 0, 0, 0 },
 	[SELF_RESOLVER] = { "resolver", 64 * KIB, 64, 0, 1, 0, 0, 0 },

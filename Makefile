@@ -368,12 +368,14 @@ $(eval $(call TREE_LINKS,$(B)/asan,asan))
 $(foreach p,$(BENCHES),$(eval $(call LINK,$(B)/bench/$(p),$(B),gcc,\
     regress/bench/$(p).o $(OBJS_bench_$(p)),$(LIBS_bench_$(p)))))
 # The unit tests need neither of these: only the programs.
-$(foreach p,$(HAVE_PROGS),$(eval $(call LINK,$(B)/valgrind/$(p),$(B)/valgrind,\
-    valgrind,$(OBJS_$(p)),$(LIBS_$(p)))))
+$(foreach p,$(HAVE_PROGS),$(eval \
+    $(call LINK,$(B)/valgrind/$(p),$(B)/valgrind,valgrind,$(OBJS_$(p)),\
+    $(LIBS_$(p)))))
 $(foreach p,$(HAVE_PROGS),$(eval $(call LINK,$(B)/hooks/$(p),$(B)/hooks,hooks,\
     $(OBJS_$(p)) $(EXTRA_hooks),$(LIBS_$(p)))))
-$(foreach f,$(FUZZERS),$(eval $(call LINK,$(B)/coverage/$(f),$(B)/coverage,\
-    coverage,regress/fuzz/$(f).o regress/fuzz/main.o \
+$(foreach f,$(FUZZERS),$(eval \
+    $(call LINK,$(B)/coverage/$(f),$(B)/coverage,coverage,\
+    regress/fuzz/$(f).o regress/fuzz/main.o \
     $(or $(OBJS_$(f)),$(COMMON)),$(LIBS_$(f)) $(LIBS_TEST))))
 $(foreach f,$(FUZZERS),$(eval \
     $(call LINK,$(B)/libfuzzer/$(f),$(B)/libfuzzer,fuzz,regress/fuzz/$(f).o \

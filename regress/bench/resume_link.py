@@ -41,6 +41,7 @@ class Output:
     def __init__(self, device, size, cuts, rng):
         self.device, self.size, self.cuts, self.rng = device, size, cuts, rng
         self.handle = None
+        self.go = -1            # its FIFO: a line starts it, one ends it
         self.ncuts = 0
         self.acked = 0          # highest that the hub ever confirmed
         self.given = 0          # highest that reached the hub's socket whole
@@ -276,8 +277,7 @@ class Link:
         text = await self.ctl(
             "--json", "run", "--on", device, "--detach", "--name", name,
             "--workdir", name, "--", "sh", "-c",
-            "while [ ! -e go ]; do sleep 0.05; done; seq 100000000 %d; "
-            "echo >end; while [ -e go ]; do sleep 0.05; done" %
+            "mkfifo go; read x <go; seq 100000000 %d; echo >end; read x <go" %
             (100000000 + lines - 1))
         out.handle = json.loads(text.splitlines()[-1])["handle_id"]
         out.tree = os.path.join(self.options.tmp, device, "work", name)
@@ -290,8 +290,11 @@ class Link:
         while self.tasks:
             await asyncio.sleep(0.02)
         for out in outputs:
-            with open(out.tree + "/go", "w", encoding="utf-8"):
-                pass
+            while not os.path.exists(out.tree + "/go"):
+                await asyncio.sleep(0.05)
+            # Both: it is there, and nobody waits for the other side.
+            out.go = os.open(out.tree + "/go", os.O_RDWR)
+            os.write(out.go, b"go\n")
         for out in outputs:
             while not os.path.exists(out.tree + "/end"):
                 await asyncio.sleep(0.05)
@@ -299,7 +302,7 @@ class Link:
 
     async def finish(self, outputs):
         for out in outputs:
-            os.unlink(out.tree + "/go")
+            os.write(out.go, b"end\n")
             await self.ctl("wait", "--", out.handle)
             got = hashlib.sha256(await self.ctl("logs", "--", out.handle))
             want = await asyncio.create_subprocess_exec(
@@ -310,6 +313,7 @@ class Link:
                 fail("%s: its output differs" % out.device)
             if out.ncuts != out.cuts:
                 fail("%s: %d cuts" % (out.device, out.ncuts))
+            os.close(out.go)
             del self.outputs[out.handle]
 
     async def cut(self, ndevices, mib, ncuts, seed):

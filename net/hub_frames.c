@@ -399,7 +399,7 @@ hf_put_status(struct hs *s, const struct frame_status *st, int state,
 	hlog_redact_text(h, st->error != NULL ? st->error : "", error,
 	    sizeof(error));
 	/* The cut may have parted a character. */
-	error[utf8_cut(error, MAX_ERROR_TEXT_LEN)] = '\0';
+	error[utf8_cut(error, strlen(error))] = '\0';
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, s->session);
 	buf_put_u64(&b, h->number);

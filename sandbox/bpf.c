@@ -97,6 +97,9 @@ bpf_start(const struct sock_fprog *p)
 {
 	if (p->len == 0)
 		return CL_INTERNAL;
+#ifdef CLOOP_VALGRIND
+	return CL_OK;	/* see self_start.c */
+#endif
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, p) == 0 ?
 	    CL_OK : CL_SYSTEM;
 }

@@ -7,6 +7,7 @@
  */
 #include "bpf.h"
 
+#include <seccomp.h>
 #include <string.h>
 
 #include "../common/err.h"
@@ -18,6 +19,11 @@ bpf_set_make(struct bpf_set *s)
 {
 	int r;
 
+#ifdef CLOOP_VALGRIND
+	/* It does not know seccomp(2), by which the library asks what the
+	 * kernel can, and loads. */
+	(void)seccomp_api_set(5);
+#endif
 	memset(s, 0, sizeof(*s));
 	if ((r = filter_make_workload(&s->prog[BPF_WORKLOAD])) == CL_OK &&
 	    (r = filter_make_init(&s->prog[BPF_INIT])) == CL_OK &&
@@ -26,5 +32,8 @@ bpf_set_make(struct bpf_set *s)
 		    &s->prog[BPF_SHIM_SCAN]);
 	if (r != CL_OK)
 		bpf_set_clear(s);
+#ifdef CLOOP_VALGRIND
+	(void)seccomp_api_set(1);
+#endif
 	return r;
 }

@@ -226,7 +226,8 @@ shim_open_signals(void)
 int
 main(void)
 {
-	struct shim *s = xcalloc(1, sizeof(*s));
+	static struct shim shim;
+	struct shim *s = &shim;
 
 	log_init("cloop-shim", LOGL_INFO, LOGF_TEXT);
 	shim_pump_init(&s->pump);

@@ -207,8 +207,9 @@ self_limit(int what, rlim_t value)
 	if (value > rl.rlim_max)
 		value = rl.rlim_max;
 #ifdef CLOOP_VALGRIND
-	/* It keeps descriptors of its own above the limit. */
-	if (what == RLIMIT_NOFILE)
+	/* It keeps descriptors of its own above the limit, and writes its
+	 * report at the end. */
+	if (what == RLIMIT_NOFILE || what == RLIMIT_FSIZE)
 		return CL_OK;
 #endif
 	rl.rlim_cur = rl.rlim_max = value;

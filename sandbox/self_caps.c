@@ -84,7 +84,7 @@ self_caps_load(uint64_t *effectivep, uint64_t *permittedp)
 {
 	struct __user_cap_header_struct head = {
 		.version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2];
+	struct __user_cap_data_struct data[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
 
 	if (syscall(SYS_capget, &head, data) == -1)
 		return CL_SYSTEM;

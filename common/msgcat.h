@@ -104,7 +104,8 @@ enum msg_dir {
  * HANDLE_LOST	u64 session, u64 handle     not in active_handles, 01 §9.4
  * PENALTY	str source (address or /64), u8 kind (PEN_*), u32 ms,
  *		u32 left_ms (with what it had before)
- * PENALTY_SET	str source, u8 kind, u32 ms: the same for other workers
+ * PENALTY_SET	str source, u8 kind, u32 ms: the same for other workers; all
+ *		that stand come before NET_START
  * HANDLE_REDACT u64 handle, u32 len           fd: memfd, n * blob value
  *		values to be taken out of the handle's output from now on
  *		(05 §12); added to what it has, before START and REFRESH
@@ -170,7 +171,7 @@ enum msg_dir {
 	X(HANDLE_PROGRESS, 0x0136, N2M, MS_LIVE, 17, 17, 0, 0)                 \
 	X(HANDLE_LOST, 0x0138, N2M, MS_LIVE, 16, 16, 0, 0)                     \
 	X(PENALTY, 0x013a, N2M, MS_LIVE, 13, 128, 0, 0)                        \
-	X(PENALTY_SET, 0x013c, M2N, MS_LIVE, 9, 128, 0, 0)                     \
+	X(PENALTY_SET, 0x013c, M2N, MS_ANY, 9, 128, 0, 0)                      \
 	X(HANDLE_REDACT, 0x013e, M2N, MS_LIVE, 12, 12, 1, 0)                   \
 	X(REVOKE, 0x0140, M2N, MS_LIVE, 21, 2048, 0, 0)                        \
 	X(REVOKE_ANS, 0x0141, N2M, MS_LIVE, 10, B_MAX, 0, 0)                   \

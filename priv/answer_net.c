@@ -35,7 +35,6 @@ answer_net_ready(struct monitor *mon, struct child *c, struct imsg *m)
 	    index != c->index)
 		return CL_FORMAT;
 	child_enter_serving(c);
-	penalty_send_all(mon, c);
 	mon_on_ready(c);
 	return CL_OK;
 }

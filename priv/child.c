@@ -100,7 +100,7 @@ child_drop_chan(struct child *c)
 	c->ev_in = c->ev_out = NULL;
 	if (c->has_chan)
 		imsg_clear(&c->chan);
-	c->has_chan = 0;
+	c->has_chan = c->has_start = 0;
 }
 
 static void

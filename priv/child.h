@@ -40,6 +40,7 @@ struct child {
 	struct event *ev_out;
 	struct event *timer;	/* start deadline, or time of respawn */
 	int has_key;		/* NET: NET_KEY was sent to this process */
+	int has_start;		/* NET: NET_START was, with all penalties */
 	unsigned int backoff_ms;
 	int64_t ready_at;	/* monotonic ms */
 	uint64_t nrestarts;

@@ -139,8 +139,7 @@ penalty_add(struct monitor *mon, const struct child *from,
 	enforce_add(mon, s, left_ms);
 	for (i = 0; i < mon->nchildren; i++) {
 		c = &mon->children[i];
-		if (c->kind != CHILD_NET || c == from ||
-		    c->state != MS_SERVING)
+		if (c->kind != CHILD_NET || c == from || !c->has_start)
 			continue;
 		penalty_send(c, s, kind, ms);
 	}

@@ -29,6 +29,7 @@
 #include "../common/log.h"
 #include "monitor.h"
 #include "../common/msgcat.h"
+#include "penalty.h"
 #include "../common/util.h"
 #include "../common/xmem.h"
 
@@ -316,6 +317,15 @@ setup_send_cert(struct child *c)
 	mon_send(c, MSG_NET_CERT, 0, &b, fd);
 }
 
+/* It accepts from here on: whom it turns away comes before. */
+static void
+setup_start_net(struct child *c)
+{
+	penalty_send_all(c->mon, c);
+	c->has_start = 1;
+	mon_send(c, MSG_NET_START, 0, NULL, -1);
+}
+
 static void
 setup_configure_net(struct child *c)
 {
@@ -342,7 +352,7 @@ setup_configure_net(struct child *c)
 		setup_send_cert(c);
 		setup_give_key(c);
 	} else
-		mon_send(c, MSG_NET_START, 0, NULL, -1);
+		setup_start_net(c);
 }
 
 void
@@ -366,7 +376,7 @@ setup_give_key(struct child *net)
 	mon_send(key, MSG_KEY_CLIENT, 0, &b, fds[0]);
 	mon_send(net, MSG_NET_KEY, 0, NULL, fds[1]);
 	if (net->state == MS_STARTING)
-		mon_send(net, MSG_NET_START, 0, NULL, -1);
+		setup_start_net(net);
 }
 
 static uint32_t

@@ -60,6 +60,7 @@ mt_fill(size_t i)
 		c->timer = event_new(mt.base, -1, 0, NULL, NULL);
 	c->generation = ++mt.last_generation;
 	c->state = MS_SERVING;
+	c->has_start = 1;
 }
 
 /* Reap what was killed and fill the slot again. */

@@ -153,6 +153,35 @@ test_ready(void)
 	mt_stop();
 }
 
+static void
+test_start_order(void)
+{
+	struct child *c;
+	struct imsg m;
+
+	mt_start();
+	TEST_START("a worker accepts once it knows whom to turn away");
+	c = &mt.children[MT_NET2];
+	c->state = MS_STARTING;
+	c->has_start = 0;
+	mt.has_tls = 1;
+	ASSERT_FALSE(report("192.0.2.9", PEN_AUTH, 10000, 10000));
+	ASSERT_STRING_EQ(heard(MT_NET2), "");
+	setup_give_key(c);
+	mon_end_turn(&mt);
+	ASSERT_INT_EQ(mt_hear(MT_NET2, &m), MSG_NET_KEY);
+	imsg_free(&m);
+	ASSERT_INT_EQ(strncmp(heard(MT_NET2), "192.0.2.9 ", 10), 0);
+	ASSERT_INT_EQ(mt_hear(MT_NET2, &m), MSG_NET_START);
+	imsg_free(&m);
+
+	TEST_START("and of what comes while it gets ready, it is told once");
+	ASSERT_FALSE(report("192.0.2.10", PEN_AUTH, 10000, 10000));
+	ASSERT_STRING_EQ(heard(MT_NET2), "192.0.2.10 10000");
+	ASSERT_STRING_EQ(heard(MT_NET2), "");
+	mt_stop();
+}
+
 /* Sources of the order that cloopd-fence gets next; 0: none. */
 static size_t
 ordered(uint32_t *msp)
@@ -241,4 +270,5 @@ test_enforce(void)
 	mt_stop();
 }
 
-UNIT_MAIN(test_sources, test_relay, test_crash, test_ready, test_enforce)
+UNIT_MAIN(test_sources, test_relay, test_crash, test_ready, test_start_order,
+    test_enforce)

@@ -217,6 +217,7 @@ shim_start_init(struct shim *s, struct shim_pipes *p)
 	struct pollfd pfd = { .fd = p->sync[0], .events = POLLIN };
 	long pid = (long)getpid();
 	char byte;
+	int n;
 
 	if ((s->init_pid = shim_start_fork(s)) == -1)
 		return CL_SYSTEM;
@@ -224,11 +225,11 @@ shim_start_init(struct shim *s, struct shim_pipes *p)
 		close(p->sync[0]);
 		shim_exec_init(p->sync[1], pid, &s->filters.prog[BPF_INIT]);
 	}
-	/* One that died says nothing; the leader's fork then fails. */
-	if (poll(&pfd, 1, SHIM_INIT_MS) == 1 &&
-	    read(p->sync[0], &byte, 1) != 1)
-		return CL_SYSTEM;
-	return CL_OK;
+	/* One that died says nothing.  A word that came later would be taken
+	 * for the leader's. */
+	if ((n = poll(&pfd, 1, SHIM_INIT_MS)) == 0)
+		return CL_TIMEOUT;
+	return n == 1 && read(p->sync[0], &byte, 1) == 1 ? CL_OK : CL_SYSTEM;
 }
 
 static int

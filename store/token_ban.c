@@ -65,6 +65,7 @@ enum token_result
 token_ban(struct store *s, const char *what, const char *reason,
     const char *actor, int64_t now, struct store_ban *b, unsigned int *np)
 {
+	struct store_ban stands;	/* perhaps for longer */
 	const unsigned char *p;
 	int r;
 
@@ -85,8 +86,11 @@ token_ban(struct store *s, const char *what, const char *reason,
 	b->at = now;
 	if ((b->actor = strdup(actor)) == NULL ||
 	    (b->reason = strdup(reason)) == NULL ||
-	    token_put_ban(s, b, np) != CL_OK)
+	    token_put_ban(s, b, np) != CL_OK ||
+	    store_find_ban(s, b->name, &stands) != CL_OK)
 		return TOKEN_FAILED;
+	store_ban_clear(b);
+	*b = stands;
 	return TOKEN_OK;
 }
 

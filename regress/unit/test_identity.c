@@ -115,6 +115,15 @@ test_ban(void)
 		ASSERT_TRUE(strstr(why, "banned") != NULL);
 	}
 
+	TEST_START("a second ban keeps the words of the first, and says so");
+	ask(MSG_CTL_BAN, MT_ID(1, 5), "edge", "again");
+	mt_expect(1, MSG_ROW_BAN, &m);
+	ASSERT_ERR(field_get(&ctl_ban_table, &m.body, &row), CL_OK);
+	ASSERT_STRING_EQ(row.reason, "stolen");
+	ASSERT_U64_EQ(row.nagents, 0);
+	field_clear(&ctl_ban_table, &row);
+	mt_expect(1, MSG_CTL_DONE, &m);
+
 	TEST_START("nobody else notices");
 	ASSERT_INT_EQ(mt_auth(&e, MT_NET2, e.credential), AUTH_OK);
 

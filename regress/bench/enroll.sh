@@ -20,7 +20,7 @@ version sqlite3 "$(dpkg-query -W -f '${Version}' libsqlite3-0)"
 COUNT=600
 [ -z "$LONG" ] || COUNT=100000 ROUNDS=1
 
-e2e_hub "PerSourcePenalty no" "MaxPerSource 256" "LogLevel error"
+e2e_hub "PerSourcePenalty no" "MaxPerSource 256"
 for round in $(rounds); do
 	e2e_stop "$hub_pid"
 	"$tool" mint "$TMP/keys" "$TMP/hub" "$COUNT" >"$TMP/tokens" ||

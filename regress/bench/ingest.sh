@@ -14,6 +14,10 @@ metric cpu MB/s higher "output per server CPU second, $AGENTS agents"
 metric wall MB/s higher "output per second, both ends on this machine"
 goal cpu ssh 0.6
 goal wall ssh 0.6
+goal cpu ssh1 0.6
+goal wall ssh1 0.6
+say "ssh1: as much text through one connection; 16 sshd at once take ten times
+as long for it on this machine."
 say "limit: write(2) of the same text in 32 KiB to $AGENTS files, one process."
 
 # rates SIDE BYTES SECONDS CPU
@@ -23,16 +27,18 @@ rates()
 	sample cpu "$1" "$(calc "$2 / 1e6 / ($4)")"
 }
 
+# ssh_round SIDE CONNECTIONS TEXT
 ssh_round()
 {
 	mkdir -p "$TMP/ssh/out"
+	side=$1 connections=$2 text=$3
 	# shellcheck disable=SC2086
-	set -- $(python3 "$SRC/regress/bench/ingest-ssh.py" $AGENTS \
-	    "$TMP/text" "$TMP/ssh/out" "$sshd_pid" "$BENCH_DIR/measure" \
+	set -- $(python3 "$SRC/regress/bench/ingest-ssh.py" "$connections" \
+	    "$text" "$TMP/ssh/out" "$sshd_pid" "$BENCH_DIR/measure" \
 	    ssh -c aes128-gcm@openssh.com ${ssh#ssh })
 	[ $# = 2 ] || fatal "ssh: $*"
-	rates ssh $((AGENTS * BYTES)) "$1" "$2"
-	cmp -s "$TMP/text" "$TMP/ssh/out/0" || fail "ssh lost text"
+	rates "$side" $((AGENTS * BYTES)) "$1" "$2"
+	cmp -s "$text" "$TMP/ssh/out/0" || fail "ssh lost text"
 	rm -f "$TMP"/ssh/out/*
 }
 
@@ -46,6 +52,7 @@ done <"$TMP/fleet"
 mkdir "$TMP/limit"
 load_ask 1 "write $TMP/limit $BYTES"
 cp "$TMP/limit/0" "$TMP/text"
+for i in $(seq $AGENTS); do cat "$TMP/text"; done >"$TMP/all"
 with_ssh=
 peer_ssh "MaxStartups 100" && with_ssh=yes
 for round in $(rounds); do
@@ -53,7 +60,10 @@ for round in $(rounds); do
 	[ "$(load_get agents) $(load_get missing)" = "$AGENTS 0" ] ||
 	    fatal "not all output arrived: $answer"
 	rates ours "$(load_get bytes)" "$(load_get seconds)" "$(load_get cpu)"
-	[ -z "$with_ssh" ] || ssh_round
+	if [ "$with_ssh" ]; then
+		ssh_round ssh $AGENTS "$TMP/text"
+		ssh_round ssh1 1 "$TMP/all"
+	fi
 	load_ask 1 "write $TMP/limit $BYTES"
 	rates limit "$(load_get bytes)" "$(load_get seconds)" \
 	    "$(load_get cpu)"

@@ -38,10 +38,13 @@ settle()
 }
 
 e2e_hub "MaxPending 10000"
-fleet "$(for n in $SIZES; do echo "$n"; done | sort -n | tail -n 1)"
 for n in $SIZES; do
+	# A hub that knows these and no others.
 	e2e_stop "$hub_pid"
+	rm -rf "$TMP/hub"
+	mkdir "$TMP/hub"
 	e2e_start_hub
+	fleet "$n"
 	load_agents 1 "$n" -t $BEAT
 	sides="ours:1:"
 	peer_lws && join 2 lws -s lws-mirror-protocol -b ping

@@ -17,6 +17,8 @@ files()
 	conf)	echo common/conf.c common/conf_value.c;;
 	credential) echo agent/credential.c agent/handledir.c;;
 	ctlmsg)	echo common/field.c common/ctlmsg.c common/field_json.c;;
+	devlease) echo agent/secretfiles.c agent/secretfiles_wipe.c \
+	    agent/vault.c common/redact.c common/field.c;;
 	flatjson) echo common/flatjson.c;;
 	frame|frame_form) echo net/frame.c net/json.c net/json_decode.c \
 	    net/json_value.c common/rule.c common/rule_net.c \
@@ -24,6 +26,7 @@ files()
 	http1_request|http1_response) echo net/http1.c net/http1_format.c;;
 	json)	echo net/json.c net/json_value.c;;
 	keyfile) echo store/keyfile.c common/signify.c;;
+	leasemsg|workmsg) echo common/field.c;;	# the rest is tables
 	logindex) echo common/logindex.c;;
 	monitor) echo priv/monitor.c priv/answer_*.c priv/gates.c \
 	    priv/hello.c priv/dispatch.c;;

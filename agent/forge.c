@@ -44,7 +44,7 @@ forge_parse(const char *text, uint16_t otherwise, struct forge_name *f)
 		end--;
 	}
 	len = (size_t)(end - text);
-	if (len == 0 || len > FORGE_HOST_MAX)
+	if (len == 0 || len > MAX_HOST_LEN)
 		return 0;
 	memcpy(f->host, text, len);
 	f->host[len] = '\0';

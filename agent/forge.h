@@ -11,12 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "url.h"
+
 #define FORGE_NAMES 7		/* the forge and HTTPS_PROXY, ALL_PROXY in
 				 * both cases */
-#define FORGE_HOST_MAX 253
 
 struct forge_name {
-	char host[FORGE_HOST_MAX + 1];	/* without brackets */
+	char host[MAX_HOST_LEN + 1];	/* without brackets */
 	uint16_t port;
 };
 

@@ -23,7 +23,6 @@
 
 #include "../common/err.h"
 #include "../common/limits.h"
-#include "../common/log.h"
 #include "../common/xmem.h"
 #include "../sandbox/cgroup.h"
 #include "../sandbox/shim.h"
@@ -36,7 +35,7 @@
 
 #define WF_ERROR_MAX 256
 /* Each name's addresses fit a pin and the peers: 7 * 8 are below 64. */
-#define WF_PIN_MAX (FORGE_HOST_MAX + 10 + MAX_RESOLVED * (INET6_ADDRSTRLEN + 3))
+#define WF_PIN_MAX (MAX_HOST_LEN + 10 + MAX_RESOLVED * (INET6_ADDRSTRLEN + 3))
 
 struct work_forge {
 	struct workload *w;
@@ -46,7 +45,7 @@ struct work_forge {
 	int is_cancelled;
 	struct forge_name names[FORGE_NAMES];
 	size_t n, at;
-	char why[WF_ERROR_MAX + FORGE_HOST_MAX + 64];
+	char why[WF_ERROR_MAX + MAX_HOST_LEN + 64];
 };
 
 static void
@@ -133,7 +132,8 @@ wf_use_answer(struct work_forge *f, const struct buf *answer)
 		    family == AF_INET ? "%s%s" : "%s[%s]", i > 0 ? "," : "",
 		    text);
 	}
-	if (n > 0 && strcmp(name->host, text) != 0)
+	/* An address is no name, and its colons would end one. */
+	if (n > 0 && strchr(name->host, ':') == NULL)
 		k->pins[k->npins++] = xstrdup(pin);
 	if (n == 0 && f->why[0] == '\0')
 		(void)snprintf(f->why, sizeof(f->why), "the address of \"%s\" "

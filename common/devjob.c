@@ -14,7 +14,7 @@
 #define MAX_MESSAGE_LEN 4096
 #define MAX_SHALLOW 256
 #define MAX_PASS_ENV 32
-#define MAX_PINS 8
+#define MAX_PINS 8	/* the forge and its proxies: FORGE_NAMES */
 
 static const struct field devjob_plan_table_rows[] = {
 	F_UINT(struct devjob_plan, op, "op", 0, DEVJOB_PROJECT),

@@ -13,17 +13,7 @@ e2e_hub
 e2e_agent edge-1
 
 # A forge that takes the connection and says nothing, for as long as we look.
-python3 - "$TMP/port" >"$TMP/forge.log" 2>&1 <<'PY' &
-import os, socket, sys, time
-s = socket.create_server(("127.0.0.1", 0))
-with open(sys.argv[1] + ".new", "w") as file:
-    file.write(str(s.getsockname()[1]))
-os.rename(sys.argv[1] + ".new", sys.argv[1])
-held = []
-while True:
-    held.append(s.accept())
-    print("connected", flush=True)
-PY
+python3 "$SRC/regress/fixtures/silent.py" "$TMP/port" &
 forge_pid=$!
 track $forge_pid
 wait_for 10 test -e "$TMP/port" || fatal "no forge"
@@ -33,7 +23,7 @@ ctl -q run --on edge-1 --name one --git "https://localhost:$port/r.git" -- \
     true >"$TMP/out" 2>"$TMP/err" &
 run_pid=$!
 track $run_pid
-wait_for 20 grep -q connected "$TMP/forge.log" ||
+wait_for 20 test -e "$TMP/port.asked" ||
     { fail "git does not reach the forge"; note "$(cat "$TMP/err")"; exit 1; }
 pass "git connects, without looking the name up itself"
 
@@ -44,7 +34,7 @@ if grep -q 'event=forge-filter.*available=no' "$TMP/edge-1.log"; then
 fi
 
 # A process of ours in the job's cgroup stands for a git that was taken over.
-for p in $(pgrep -x git-remote-http); do	# the name is cut to 15
+for p in $(pgrep -f "git-remote-https .*localhost:$port/"); do
 	job_group=$(sed -n 's/^0:://p' "/proc/$p/cgroup")
 done
 [ -n "${job_group:-}" ] || fatal "no git-remote-https runs"
@@ -95,10 +85,9 @@ grep -q '^other \(timed out\|EPERM\)$' "$TMP/tried" &&
 grep -q '^dns EPERM$' "$TMP/tried" && pass "no name server" ||
     fail "a name server can be reached"
 
-h=$(e2e_handle one)
-ctl -q signal KILL -- "$h" >/dev/null 2>&1
-kill $forge_pid
-wait $run_pid 2>/dev/null
+ctl kill -- "$(e2e_handle one)" >"$TMP/killed" 2>&1 ||
+    { fail "it cannot be killed"; note "$(cat "$TMP/killed")"; }
+wait $run_pid && fail "it was started" || pass "a kill ends the fetch"
 group_is_gone()
 {
 	[ ! -e "/sys/fs/cgroup/unified$job_group" ] &&
@@ -129,4 +118,39 @@ ctl -q run --on edge-1 --name four --git "https://nowhere.invalid/r.git" -- \
 grep -q 'git fetch failed: .*localhost port 1' "$TMP/err" &&
     pass "a proxy is reached for a name only it can resolve" ||
     { fail "the proxy"; note "$(cat "$TMP/err")"; }
+
+# A name server that never answers.
+e2e_stop "$agent_pid"
+python3 "$SRC/regress/fixtures/silent.py" "$TMP/dns" 127.0.0.9 &
+track $!
+wait_for 10 test -e "$TMP/dns" || fatal "no name server"
+echo "nameserver 127.0.0.9" >"$TMP/resolv.conf"
+cat >"$TMP/in" <<END
+#!/bin/sh
+mount --bind "$TMP/resolv.conf" /etc/resolv.conf && exec "\$@"
+END
+chmod 755 "$TMP/in"
+E2E_IN="unshare -m $TMP/in"
+e2e_start_agent edge-1
+wait_for 30 is_online edge-1
+ctl -q run --on edge-1 --name five --git "https://slow.example/r.git" -- \
+    true >"$TMP/out" 2>"$TMP/err" &
+run_pid=$!
+track $run_pid
+wait_for 20 test -e "$TMP/dns.asked" || fail "no name server is asked"
+ctl kill -- "$(e2e_handle five)" >"$TMP/killed" 2>&1 ||
+    { fail "it cannot be killed"; note "$(cat "$TMP/killed")"; }
+wait $run_pid
+grep -q 'cancelled by a signal' "$TMP/err" &&
+    pass "a kill ends the look-up" ||
+    { fail "the kill during the look-up"; note "$(cat "$TMP/err")"; }
+resolver_is_gone()
+{
+	for p in $(e2e_children "$agent_pid"); do
+		grep -q resolver "/proc/$p/cmdline" 2>/dev/null && return 1
+	done
+	return 0
+}
+wait_for 5 resolver_is_gone && pass "and its process" ||
+    fail "a resolver is left"
 e2e_finish

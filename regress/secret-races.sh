@@ -94,18 +94,7 @@ gone "after a start that was overtaken"
 wait_for 20 is_over one && pass "it does not run" || fail "it runs: $(ctl ps)"
 
 # --- while its tree is fetched, from a server that never says a word
-cat >"$TMP/silent.py" <<'END'
-import os, socket, sys
-s = socket.create_server(("127.0.0.1", 0))
-with open(sys.argv[1] + ".new", "w") as f:
-    f.write(str(s.getsockname()[1]))
-os.rename(sys.argv[1] + ".new", sys.argv[1])
-held = []
-while True:
-    held.append(s.accept())
-    open(sys.argv[1] + ".asked", "w").close()
-END
-python3 "$TMP/silent.py" "$TMP/port" &
+python3 "$SRC/regress/fixtures/silent.py" "$TMP/port" &
 track $!
 wait_for 10 test -e "$TMP/port" || fatal "no server"
 ctl run --detach --on edge --secret kube --name tree \

@@ -200,7 +200,7 @@ test_ports(void)
 static const char *
 names(const char *repo, const char *env)
 {
-	static char text[2 * FORGE_HOST_MAX];
+	static char text[2 * MAX_HOST_LEN];
 	char *list[] = { (char *)(uintptr_t)env, (char *)(uintptr_t)
 	    "no_proxy=a:1,b:2", (char *)(uintptr_t)env };
 	struct forge_name v[FORGE_NAMES];
@@ -217,7 +217,7 @@ static void
 test_names(void)
 {
 	struct forge_name v[2];
-	char url[FORGE_HOST_MAX + 16];
+	char url[MAX_HOST_LEN + 16];
 	char *many[] = { (char *)(uintptr_t)"HTTPS_PROXY=a:1",
 	    (char *)(uintptr_t)"ALL_PROXY=b:2" };
 
@@ -238,10 +238,10 @@ test_names(void)
 	TEST_START("a host of the longest length, and one byte more");
 	memset(url, 'a', sizeof(url));
 	memcpy(url, "https://", 8);
-	url[8 + FORGE_HOST_MAX] = '\0';
+	url[8 + MAX_HOST_LEN] = '\0';
 	ASSERT_SIZE_T_EQ(forge_find_names(url, NULL, 0, v, 2), 1);
-	url[8 + FORGE_HOST_MAX] = 'a';
-	url[9 + FORGE_HOST_MAX] = '\0';
+	url[8 + MAX_HOST_LEN] = 'a';
+	url[9 + MAX_HOST_LEN] = '\0';
 	ASSERT_SIZE_T_EQ(forge_find_names(url, NULL, 0, v, 2), 0);
 }
 

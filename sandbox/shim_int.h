@@ -90,11 +90,10 @@ struct shim {
 };
 
 /* What this machine did not give a confined workload, for the log. */
-#define SHIM_NO_NAMESPACES 0x01U
-#define SHIM_NO_LANDLOCK 0x02U
-#define SHIM_NO_CGROUP 0x04U
-#define SHIM_NO_TASKS 0x08U	/* nothing bounds the number of tasks */
-#define SHIM_NO_PEERS 0x10U	/* a step may send to any address */
+#define SHIM_NO_NAMESPACES 0x01
+#define SHIM_NO_LANDLOCK 0x02
+#define SHIM_NO_CGROUP 0x04
+#define SHIM_NO_TASKS 0x08	/* nothing bounds the number of tasks */
 
 /* cloop_shim.c */
 void shim_enter_state(struct shim *s, enum shim_state next);

@@ -141,12 +141,10 @@ shim_start_features(struct shim *s)
 	if (r != CL_OK)
 		s->missing |= SHIM_NO_CGROUP;
 	if (s->job.peers.n > 0 && cgroup_is_open(&s->cgroup) &&
-	    (r = shim_start_limit_net(s)) != CL_OK) {
-		s->missing |= SHIM_NO_PEERS;
+	    (r = shim_start_limit_net(s)) != CL_OK)
 		log_info("forge-filter", "handle=%s available=no reason=%s",
 		    log_q(s->job.handle), log_q(r == CL_UNSUPPORTED ?
 		    strerror(errno) : cl_strerror(r)));
-	}
 	if (landlock_get_abi() == 0)
 		s->missing |= SHIM_NO_LANDLOCK;
 	if (shim_start_namespaces(s) == CL_OK)
@@ -344,7 +342,7 @@ shim_start_report(struct shim *s, const struct self_report *rep)
 	if (!s->has_user_ns && !s->cgroup.has_pids)
 		s->missing |= SHIM_NO_TASKS;
 	if (s->job.mode == SHIM_MODE_CONFINED &&
-	    (s->missing & ~(SHIM_NO_CGROUP | SHIM_NO_PEERS)) != 0)
+	    (s->missing & ~(unsigned int)SHIM_NO_CGROUP) != 0)
 		log_warn("workload-confinement", "handle=%s missing=%s%s%s",
 		    log_q(s->job.handle),
 		    (s->missing & SHIM_NO_NAMESPACES) ? "namespaces," : "",

@@ -317,10 +317,11 @@ hf_heartbeat(struct hs *s, const struct frame_env *env,
 	hs_flush_logs(s, 1);
 	free(s->beat_id);
 	s->beat_id = NULL;
-	if (hf_has_unsaved_end(s) &&
-	    (s->beat_id = strdup(env->id)) != NULL)
+	if (hf_has_unsaved_end(s)) {
+		/* Without memory for it the next beat is answered. */
+		s->beat_id = strdup(env->id);
 		s->beat_seq = p->heartbeat.seq;
-	else
+	} else
 		hf_put_beat_ack(s, env->id, p->heartbeat.seq);
 	return HE_NONE;
 }

@@ -170,7 +170,7 @@ struct hs {
 	/* live */
 	struct hlog_ids logs;
 	size_t nlogs;
-	char *beat_id;			/* its answer waits (hf_answer_beat) */
+	char *beat_id;			/* its answer waits (hs_answer_beat) */
 	int64_t beat_seq;
 	char *unknown_id;		/* last handle nobody knows */
 	int64_t unknown_at;

@@ -375,7 +375,7 @@ setup_give_key(struct child *net)
 	buf_put_u16(&b, (uint16_t)net->index);
 	mon_send(key, MSG_KEY_CLIENT, 0, &b, fds[0]);
 	mon_send(net, MSG_NET_KEY, 0, NULL, fds[1]);
-	if (net->state == MS_STARTING)
+	if (net->state == MS_STARTING && !net->has_start)
 		setup_start_net(net);
 }
 

@@ -8,6 +8,7 @@
 #include "../../common/logindex.h"
 #include "../../priv/hfiles.h"
 #include "montest.h"
+#include "../../priv/life.h"
 
 static int
 hello_result(struct mt_device *d, const char *agent_id, int64_t version)
@@ -424,6 +425,16 @@ test_rehydrate(void)
 		mon_end_turn(&mt);
 	}
 	ASSERT_INT_EQ(h->row.state, HS_FAILED);
+	mt_expect(MT_NET1, MSG_HANDLE_SHUT, &m);
+
+	TEST_START("an end whose save failed is confirmed once it is saved");
+	h->unsaved = 1;
+	life_confirm_end(&mt, h);
+	mon_end_turn(&mt);
+	ASSERT_INT_EQ(mt_hear(MT_NET1, &m), 0);
+	life_retry_saves(&mt);
+	mon_end_turn(&mt);
+	ASSERT_FALSE(h->unsaved);
 	mt_expect(MT_NET1, MSG_HANDLE_SHUT, &m);
 
 	TEST_START("an unknown offer: terminate; below 5 it is left out");

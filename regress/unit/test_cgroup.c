@@ -42,6 +42,16 @@ make_dead_leaf(int parent_fd, char *name, size_t len)
 	ASSERT_INT_EQ(mkdirat(parent_fd, name, 0755), 0);
 }
 
+/* A leaf of ours, open, beside one whose shim is dead; 0: there is none. */
+static int
+set_up(struct cgroup *c, char *dead, size_t len)
+{
+	if (cgroup_open(c, 10) == CL_UNSUPPORTED)
+		return 0;
+	make_dead_leaf(c->parent_fd, dead, len);
+	return 1;
+}
+
 static void
 test_sweep(void)
 {
@@ -51,9 +61,8 @@ test_sweep(void)
 	pid_t pid;
 
 	TEST_START("a sweep spares the empty leaf of a shim that starts");
-	if (cgroup_open(&c, 10) == CL_UNSUPPORTED)
+	if (!set_up(&c, dead, sizeof(dead)))
 		TEST_SKIP("no cgroup of version 2 is ours to change");
-	make_dead_leaf(c.parent_fd, dead, sizeof(dead));
 	cgroup_sweep();
 	ASSERT_INT_EQ(is_there(c.parent_fd, c.name), 1);
 	TEST_START("and takes that of one that is gone");
@@ -82,9 +91,8 @@ test_busy(void)
 	int fd;
 
 	TEST_START("one that still has a member stays, and is looked at again");
-	if (cgroup_open(&c, 10) == CL_UNSUPPORTED)
+	if (!set_up(&c, dead, sizeof(dead)))
 		TEST_SKIP("no cgroup of version 2 is ours to change");
-	make_dead_leaf(c.parent_fd, dead, sizeof(dead));
 	snprintf(dead + strlen(dead), sizeof(dead) - strlen(dead),
 	    "/cgroup.procs");
 	pid = fork();

@@ -30,9 +30,11 @@
 
 #define HS_READ_LEN 65536
 #define HS_READS 4		/* of that size in one turn */
+#define HS_TURN_LEN 1048576	/* read in one turn: from then on one read each,
+				 * so that few who send much delay nobody */
 #define HS_BATCH 128		/* messages handled in one turn */
 #define HS_OUT_HIGH 262144	/* unsent: stop reading from this peer */
-#define HS_HANDSHAKES_MS 8	/* for TLS handshakes in one turn: a storm must
+#define HS_HANDSHAKES_MS 4	/* for TLS handshakes in one turn: a storm must
 				 * not hold up those who are in */
 #define HS_ASSEMBLING_MIN 65536	/* nobody is closed for less */
 #define HS_COPY_MAX 4096	/* longer texts are handed over, not copied */
@@ -377,6 +379,24 @@ hs_has_turn(struct hub *hub)
 	return now < hub->sessions.handshakes_end;
 }
 
+/* Another read of this peer in this turn, after n? */
+static int
+hs_may_read(const struct hs *s, int n)
+{
+	return n == 0 || (n < HS_READS &&
+	    s->hub->sessions.turn_read < HS_TURN_LEN);
+}
+
+static int
+hs_read(struct hs *s)
+{
+	size_t had = evbuffer_get_length(s->in);
+	int r = tlsio_read(s->io, s->in, HS_READ_LEN);
+
+	s->hub->sessions.turn_read += evbuffer_get_length(s->in) - had;
+	return r;
+}
+
 void
 hs_pump(struct hs *s)
 {
@@ -401,13 +421,12 @@ hs_pump(struct hs *s)
 		hs_drop_input(s);
 		return;
 	}
-	for (i = 0; i < HS_READS; i++) {
+	for (i = 0; hs_may_read(s, i); i++) {
 		hs_process(s);
 		if (s->more || !hs_is_reading(s) ||
 		    (i > 0 && !tlsio_has_pending(s->io)))
 			return;
-		r = tlsio_read(s->io, s->in, HS_READ_LEN);
-		if (r == CL_INCOMPLETE)
+		if ((r = hs_read(s)) == CL_INCOMPLETE)
 			return;
 		if (r != CL_OK) {
 			hs_fail(s, r);

@@ -16,7 +16,8 @@
 struct hub;
 struct hl;
 
-#define HL_BATCH 64		/* connections accepted in one turn */
+#define HL_BATCH 16		/* connections accepted in one turn: about 1 ms
+				 * that those who are in wait for */
 #define HL_PAUSE_MS 500		/* without descriptors: stop asking */
 #define HL_FD_RESERVE 64	/* for files of handles under way */
 

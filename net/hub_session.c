@@ -10,6 +10,7 @@
 
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,6 +287,7 @@ hs_free(struct hs *s)
 		RB_REMOVE(hs_numbers, &t->numbers, s);
 	TAILQ_REMOVE(&t->young, s, link);
 	t->nyoung--;
+	t->nfreed++;
 	t->assembling -= s->assembling;
 	ws_clear(&s->ws);
 	hs_free_hello(s);
@@ -478,6 +480,20 @@ hs_watch(struct hub *hub)
 	hs_report_seen(TAILQ_FIRST(&hub->sessions.live), NULL);
 }
 
+/*
+ * A handshake needs several times the memory of an idle session, and malloc
+ * keeps what lies between the sessions that stay.  After many connections
+ * its whole pages go back to the system.
+ */
+static void
+hs_trim(struct hs_table *t)
+{
+	if (t->next_conn + t->nfreed - t->trimmed < HS_TRIM)
+		return;
+	t->trimmed = t->next_conn + t->nfreed;
+	(void)malloc_trim(0);
+}
+
 void
 hs_on_time(struct hub *hub)
 {
@@ -498,6 +514,7 @@ hs_on_time(struct hub *hub)
 	if (hub->now >= hub->watch_at) {
 		hub->watch_at = hub->now + WATCHDOG_MS;
 		hs_watch(hub);
+		hs_trim(&hub->sessions);
 	}
 }
 

@@ -90,7 +90,7 @@ STORE = store/store.o store/store_row.o store/store_stmt.o \
 	store/token_ban.o store/keyfile.o common/canon.o
 
 OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
-	priv/monitor.o priv/child.o priv/setup.o priv/agents.o \
+	priv/monitor.o priv/child.o priv/listen.o priv/setup.o priv/agents.o \
 	priv/handles.o priv/hfiles.o priv/hello.o priv/life.o priv/gates.o \
 	priv/dispatch.o priv/abandon.o priv/supervise.o priv/refuse.o \
 	priv/penalty.o priv/enforce.o sandbox/fence_nft.o \
@@ -558,7 +558,7 @@ install: all
 	    $(INSTALL) -m 755 $(B)/$$p $(D)$(CLOOP_LIBEXECDIR)/ || exit 1; done
 	@for f in $(wildcard man/*.[1-9]); do d=$(D)$(mandir)/man$${f##*.}; \
 	    $(INSTALL) -d $$d && $(DATA) $$f $$d/ || exit 1; done
-	@for f in $(wildcard etc/*.service); do \
+	@for f in $(wildcard etc/*.service etc/*.socket); do \
 	    $(SED_PATHS) $$f >$(B)/unit.tmp && $(DATA) $(B)/unit.tmp \
 		$(D)$(unitdir)/$${f##*/} || exit 1; done; rm -f $(B)/unit.tmp
 	@$(DATA) etc/sysusers.conf $(D)$(prefix)/lib/sysusers.d/cloop.conf

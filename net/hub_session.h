@@ -108,11 +108,11 @@ struct hs_table {
 	size_t turn_read;		/* bytes read in this turn */
 	uint64_t next_conn;
 	uint64_t nfreed;		/* connections that are over */
-	uint64_t trimmed;		/* next_conn + nfreed at the last trim */
+	uint64_t trimmed;		/* next_conn + nfreed of the last trim */
 };
 
-#define HS_TRIM 256		/* connections come or gone: free memory goes
-				 * back to the system in the next watchdog round */
+#define HS_TRIM 256		/* connections come or gone: free memory is
+				 * given back in the next watchdog round */
 #define HS_EVICT_MS 1000	/* a handshake is done in less; a stranger that
 				 * took longer gives way when all is full */
 #define HS_ID_UNKNOWN_MS 2000	/* how long a WHO_UNKNOWN is remembered */

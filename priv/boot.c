@@ -24,6 +24,7 @@
 #include "hfiles.h"
 #include "life.h"
 #include "../common/limits.h"
+#include "listen.h"
 #include "../common/log.h"
 #include "monitor.h"
 #include "reload.h"
@@ -301,7 +302,7 @@ boot_start(struct monitor *mon, char *err, size_t errlen)
 	TAILQ_INIT(&mon->jobs);
 	if ((r = setup_make_dirs(mon, err, errlen)) != CL_OK ||
 	    (r = boot_load(mon, err, errlen)) != CL_OK ||
-	    (r = setup_open_listeners(mon, err, errlen)) != CL_OK ||
+	    (r = listen_open(mon, err, errlen)) != CL_OK ||
 	    (mon->has_tls &&
 	    (r = setup_check_keys(mon, err, errlen)) != CL_OK) ||
 	    (r = setup_open_control(mon, err, errlen)) != CL_OK)

@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <netinet/in.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -27,13 +25,13 @@
 #include "../common/imsg.h"
 #include "../common/limits.h"
 #include "../common/log.h"
+#include "listen.h"
 #include "monitor.h"
 #include "../common/msgcat.h"
 #include "penalty.h"
 #include "../common/util.h"
 #include "../common/xmem.h"
 
-#define LISTEN_BACKLOG 1024
 #define MAX_CERT_LEN 262144	/* a chain is a few KiB */
 #define NO_GROUP UINT32_MAX
 
@@ -59,84 +57,6 @@ setup_make_dirs(struct monitor *mon, char *err, size_t errlen)
 		return CL_OK;
 bad:
 	snprintf(err, errlen, "%s: cannot make directory: %s", path,
-	    strerror(errno));
-	return CL_SYSTEM;
-}
-
-static int
-setup_bind(const struct config_listen *at, int *fdp)
-{
-	int fd, on = 1, off = 0;
-
-	fd = socket(at->addr.ss_family,
-	    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd == -1)
-		return CL_SYSTEM;
-	/* [::] serves IPv4 too: one default line listens everywhere. */
-	if (at->addr.ss_family == AF_INET6)
-		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off,
-		    sizeof(off));
-	util_set_probes(fd);
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == -1 ||
-	    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) == -1 ||
-	    bind(fd, (const struct sockaddr *)&at->addr, at->addr_len) == -1 ||
-	    listen(fd, LISTEN_BACKLOG) == -1) {
-		on = errno;
-		close(fd);
-		errno = on;
-		return CL_SYSTEM;
-	}
-	*fdp = fd;
-	return CL_OK;
-}
-
-/*
- * SO_REUSEPORT would let two hubs of one user share a port in silence.  A
- * bind without it fails as long as anybody listens there.
- */
-static int
-setup_probe_port(const struct config_listen *at)
-{
-	int fd, on = 1, r;
-
-	fd = socket(at->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd == -1)
-		return CL_SYSTEM;
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	r = bind(fd, (const struct sockaddr *)&at->addr, at->addr_len);
-	on = errno;
-	close(fd);
-	errno = on;
-	return r == -1 ? CL_SYSTEM : CL_OK;
-}
-
-int
-setup_open_listeners(struct monitor *mon, char *err, size_t errlen)
-{
-	unsigned int nworkers = config_find_workers(&mon->conf), w;
-	struct listener *l;
-	size_t i;
-
-	mon->nlisteners = mon->conf.listen_agents.n;
-	mon->listeners = xcalloc(mon->nlisteners, sizeof(*mon->listeners));
-	for (i = 0; i < mon->nlisteners; i++)
-		memset(mon->listeners[i].fds, 0xff,
-		    sizeof(mon->listeners[i].fds));
-	for (i = 0; i < mon->nlisteners; i++) {
-		l = &mon->listeners[i];
-		(void)config_parse_listen(mon->conf.listen_agents.v[i],
-		    &l->at);
-		if (!l->at.plaintext)
-			mon->has_tls = 1;
-		if (setup_probe_port(&l->at) != CL_OK)
-			goto bad;
-		for (w = 0; w < nworkers; w++)
-			if (setup_bind(&l->at, &l->fds[w]) != CL_OK)
-				goto bad;
-	}
-	return CL_OK;
-bad:
-	snprintf(err, errlen, "ListenAgents %s: %s", l->at.text,
 	    strerror(errno));
 	return CL_SYSTEM;
 }
@@ -181,15 +101,7 @@ bad:
 void
 setup_close(struct monitor *mon)
 {
-	size_t i, w;
-
-	for (i = 0; i < mon->nlisteners; i++)
-		for (w = 0; w < MAX_NET_WORKERS; w++)
-			if (mon->listeners[i].fds[w] != -1)
-				close(mon->listeners[i].fds[w]);
-	free(mon->listeners);
-	mon->listeners = NULL;
-	mon->nlisteners = 0;
+	listen_close(mon);
 	if (mon->ctl_fd != -1) {
 		close(mon->ctl_fd);
 		(void)unlink(mon->conf.control_socket);

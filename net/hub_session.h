@@ -108,7 +108,7 @@ struct hs_table {
 	size_t turn_read;		/* bytes read in this turn */
 	uint64_t next_conn;
 	uint64_t nfreed;		/* connections that are over */
-	uint64_t trimmed;		/* next_conn + nfreed of the last trim */
+	uint64_t trimmed;		/* their sum at the last trim */
 };
 
 #define HS_TRIM 256		/* connections come or gone: free memory is

@@ -380,7 +380,11 @@ startup_open_root(struct agentd *a)
 		path = own;
 	}
 	r = workdir_open_root(path, a->work_uid, a->work_gid, &a->root);
-	if (r != 0)
+	if (r == CL_SYSTEM && errno == EROFS)
+		r = startup_fail("WorkDirRoot", path, "it is read-only here; "
+		    "under systemd: ReadWritePaths= in a drop-in "
+		    "(systemctl edit cloop-agentd)");
+	else if (r != 0)
 		r = startup_fail("WorkDirRoot", path, r == CL_FORMAT ?
 		    "it is not an absolute path" : cl_strerror(r));
 	free(own);

@@ -11,7 +11,6 @@
 
 #include <json-c/json.h>
 
-#include <endian.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include "../common/err.h"
 #include "../common/limits.h"
 #include "../common/utf8.h"
+#include "json_block.h"
 #include "json_int.h"
 
 #define JX_FEW_MEMBERS 16	/* compared pair by pair up to here */
@@ -193,83 +193,56 @@ jx_scan_escape(struct jx *x)
 	return CL_OK;
 }
 
-#define JX_BYTES(c) (UINT64_C(0x0101010101010101) * (c))
-
-/*
- * Of eight bytes, the first in the lowest: the highest bit of the first quote,
- * backslash or control character.  Bits above that one mean nothing; 0: none.
- */
-static uint64_t
-jx_find_special(uint64_t v)
+/* Skip what stands for itself; *highp: not 0 when any of it is above 0x7f. */
+static const unsigned char *
+jx_skip_plain(const unsigned char *p, const unsigned char *end,
+    unsigned int *highp)
 {
-	uint64_t quote = v ^ JX_BYTES('"'), slash = v ^ JX_BYTES('\\');
+	unsigned int n = JX_BLOCK;
 
-	/* A byte that is too small borrows, from those above it, and shows
-	 * its highest bit; one of 0x80 and more had it before and is taken
-	 * out. */
-	return (((v - JX_BYTES(0x20)) & ~v) |
-	    ((quote - JX_BYTES(1)) & ~quote) |
-	    ((slash - JX_BYTES(1)) & ~slash)) & JX_BYTES(0x80);
-}
-
-/*
- * Skip what stands for itself; returns the bits of all bytes seen, so that
- * bytes above 0x7f show.
- */
-static int
-jx_skip_plain(struct jx *x)
-{
-	const unsigned char *start = (const unsigned char *)x->text + x->pos;
-	const unsigned char *end = (const unsigned char *)x->text + x->len;
-	const unsigned char *p = start;
-	uint64_t v, special = 0, all = 0;
-	int bits = 0, n;
-
-	/* Eight at a time: most of what comes is long lines of a log. */
-	for (; special == 0 && end - p >= 8; p += 8) {
-		memcpy(&v, p, sizeof(v));
-		v = le64toh(v);
-		if ((special = jx_find_special(v)) != 0) {
-			n = __builtin_ctzll(special) / 8;
-			v &= ~(~UINT64_C(0) << n * 8);
-			p += n - 8;
-		}
-		all |= v;
+	while (n == JX_BLOCK && end - p >= JX_BLOCK) {
+		n = jx_count_plain(p, highp);
+		p += n;
 	}
-	if (special == 0) {
-		while (p < end && *p != '"' && *p != '\\' && *p >= 0x20)
-			bits |= *p++;
-	}
-	x->pos += (size_t)(p - start);
-	return (all & JX_BYTES(0x80)) != 0 ? 0x80 : bits;
+	if (n == JX_BLOCK)
+		for (; p < end && *p != '"' && *p != '\\' && *p >= 0x20; p++)
+			*highp |= *p & 0x80;
+	return p;
 }
 
 static int
 jx_scan_string(struct jx *x)
 {
+	const unsigned char *text = (const unsigned char *)x->text;
+	const unsigned char *end = text + x->len, *p = text + x->pos + 1;
+	unsigned int high = 0, flags = 0;
 	struct jx_token *t;
-	int c, high = 0, r;
 	uint32_t at = 0;
+	int r;
 
 	x->pos++;
 	if ((r = jx_add_token(x, JX_STRING, &at)) != 0)
 		return r;
-	t = &x->tokens[at];
-	for (;;) {
-		high |= jx_skip_plain(x);
-		if ((c = jx_peek(x)) == '"')
-			break;
-		if (c != '\\')
-			return jx_fail_at(x, c < 0 ? "string does not end" :
-			    "control character in a string");
-		x->pos++;
-		t->flags |= JX_ESCAPED;
+	while ((p = jx_skip_plain(p, end, &high)) < end && *p == '\\') {
+		flags = JX_ESCAPED;
+		if (end - p >= 2 && p[1] == 'n') {	/* a line of a log */
+			p += 2;
+			continue;
+		}
+		x->pos = (size_t)(p - text) + 1;
 		if ((r = jx_scan_escape(x)) != 0)
 			return r;
+		p = text + x->pos;
 	}
+	x->pos = (size_t)(p - text);
+	if (p == end || *p != '"')
+		return jx_fail_at(x, p == end ? "string does not end" :
+		    "control character in a string");
 	jx_end_token(x, at);
-	if (high >= 0x80 && !utf8_is_valid(x->text + t->off, t->len))
-		t->flags |= JX_NOT_UTF8;
+	t = &x->tokens[at];
+	if (high != 0 && !utf8_is_valid(x->text + t->off, t->len))
+		flags |= JX_NOT_UTF8;
+	t->flags = (uint8_t)flags;
 	x->pos++;
 	return CL_OK;
 }

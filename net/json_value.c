@@ -16,6 +16,7 @@
 
 #include "../common/err.h"
 #include "../common/utf8.h"
+#include "json_block.h"
 #include "json_int.h"
 
 #define RUNE_BAD 0xfffd
@@ -123,28 +124,40 @@ jx_put_rune(uint32_t v, char *dst)
 	return 4;
 }
 
+/* Copy up to the next backslash; whole blocks, so up to JX_BLOCK bytes more
+ * are written than *np counts. */
+static const char *
+jx_copy_literal(const char *p, const char *end, char *dst, size_t *np)
+{
+	unsigned int n = JX_BLOCK;
+
+	while (n == JX_BLOCK && end - p >= JX_BLOCK) {
+		memcpy(dst + *np, p, JX_BLOCK);
+		n = jx_count_literal(p);
+		*np += n;
+		p += n;
+	}
+	if (n == JX_BLOCK)
+		while (p < end && *p != '\\')
+			dst[(*np)++] = *p++;
+	return p;
+}
+
 /*
  * dst must hold three bytes for each byte of a literal with JX_NOT_UTF8, one
- * otherwise (an escape is never shorter than what it stands for).
+ * otherwise (an escape is never shorter than what it stands for), and
+ * JX_BLOCK more.
  */
 static size_t
 jx_unescape(const char *p, const char *end, int flags, char *dst,
     size_t *nreplacedp)
 {
-	const char *stop;
 	size_t n = 0;
 
 	while (p < end) {
-		/* Runs without an escape are copied as they are. */
-		if ((flags & JX_NOT_UTF8) == 0 && *p != '\\') {
-			stop = memchr(p, '\\', (size_t)(end - p));
-			if (stop == NULL)
-				stop = end;
-			memcpy(dst + n, p, (size_t)(stop - p));
-			n += (size_t)(stop - p);
-			p = stop;
-			continue;
-		}
+		if ((flags & JX_NOT_UTF8) == 0 &&
+		    (p = jx_copy_literal(p, end, dst, &n)) == end)
+			break;
 		if (end - p >= 6 && p[1] == 'u' &&
 		    memcmp(p, "\\ufffd", 6) == 0)
 			(*nreplacedp)++;
@@ -186,11 +199,12 @@ jx_get_string(const struct jx *x, uint32_t at, size_t max, char **sp,
 		return CL_TOOBIG;
 	if ((t->flags & JX_NOT_UTF8) != 0)
 		room *= 3;
-	if ((s = malloc(room + 1)) == NULL)
+	if ((s = malloc(room + JX_BLOCK + 1)) == NULL)
 		return CL_NOMEM;
 	n = jx_unescape(x->text + t->off, x->text + t->off + t->len, t->flags,
 	    s, &nreplaced);
-	s[n] = '\0';
+	/* What the last block wrote too much may be of a secret. */
+	explicit_bzero(s + n, JX_BLOCK + 1);
 	if (n > max) {
 		freezero(s, n);
 		return CL_TOOBIG;
@@ -279,9 +293,8 @@ jx_is_key(const struct jx *x, uint32_t at, const char *key)
 {
 	const struct jx_token *t = &x->tokens[at];
 	const char *p = x->text + t->off, *end = p + t->len;
-	size_t n = strlen(key);
 
-	if (t->len == n && memcmp(p, key, n) == 0)
+	if (strncmp(p, key, t->len) == 0 && key[t->len] == '\0')
 		return 1;
 	for (; p < end; key++) {
 		if (*key == '\0' || jx_fold(jx_next_rune(&p, end)) !=

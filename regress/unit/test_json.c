@@ -440,7 +440,7 @@ test_places(void)
 	TEST_START("every byte at every place of a string");
 	jx_init(&x);
 	for (f = 0; f < sizeof(fills) / sizeof(fills[0]); f++) {
-		for (len = 1; len <= 18; len++) {
+		for (len = 1; len <= 34; len++) {
 			for (at = 0; at < len; at++) {
 				for (c = 0; c < 256; c++)
 					check_byte(fills[f], len, at, c);
@@ -450,6 +450,56 @@ test_places(void)
 	jx_clear(&x);
 }
 
-UNIT_MAIN(test_grammar, test_places, test_duplicates, test_limits,
-    test_members, test_strings, test_integers, test_decode, test_refused,
-    test_prose, test_walk)
+
+/* Two escapes, before the letters a and b of a string of len letters. */
+static void
+check_escapes(const char *escape, char is, size_t len, size_t a, size_t b)
+{
+	char text[256], want[64], *s;
+	size_t i, n = 0, nwant = 0, got;
+
+	text[n++] = '"';
+	for (i = 0; i <= len; i++) {
+		if (i == a || i == b) {
+			memcpy(text + n, escape, strlen(escape));
+			n += strlen(escape);
+			want[nwant++] = is;
+		}
+		if (i < len)
+			text[n++] = want[nwant++] = (char)('A' + i % 26);
+	}
+	text[n++] = '"';
+	unit_note("%.*s", (int)n, text);
+	ASSERT_ERR(jx_scan(&x, text, n), CL_OK);
+	ASSERT_ERR(jx_get_string(&x, 0, 64, &s, &got, NULL), CL_OK);
+	ASSERT_BYTES_EQ(s, got, want, nwant);
+	ASSERT_INT_EQ(s[got], '\0');
+	free(s);
+	/* Without its end it is none, wherever a block would begin. */
+	ASSERT_ERR(jx_scan(&x, text, n - 1), CL_FORMAT);
+}
+
+static void
+test_escapes(void)
+{
+	static const struct {
+		const char *escape;
+		char is;
+	} rows[] = { { "\\n", '\n' }, { "\\\"", '"' }, { "\\\\", '\\' },
+		{ "\\u0041", 'A' } };
+	size_t r, len, a, b;
+
+	TEST_START("two escapes, each at every place of a string");
+	jx_init(&x);
+	for (r = 0; r < sizeof(rows) / sizeof(rows[0]); r++)
+		for (len = 0; len <= 34; len++)
+			for (a = 0; a <= len; a++)
+				for (b = a; b <= len; b++)
+					check_escapes(rows[r].escape,
+					    rows[r].is, len, a, b);
+	jx_clear(&x);
+}
+
+UNIT_MAIN(test_grammar, test_places, test_escapes, test_duplicates,
+    test_limits, test_members, test_strings, test_integers, test_decode,
+    test_refused, test_prose, test_walk)

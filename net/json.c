@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,12 @@
 #include "json_int.h"
 
 #define JX_FEW_MEMBERS 16	/* compared pair by pair up to here */
+
+/* What was met inside a string. */
+struct jx_seen {
+	unsigned int high;	/* bytes above 0x7f */
+	unsigned int escaped;
+};
 
 static int jx_scan_value(struct jx *, int);
 
@@ -168,45 +175,64 @@ jx_scan_number(struct jx *x)
 	return CL_OK;
 }
 
-/* pos is behind a backslash. */
-static int
-jx_scan_escape(struct jx *x)
+/* p is behind a backslash: how many bytes of the escape follow; 0: none. */
+static unsigned int
+jx_find_escape(const unsigned char *p, const unsigned char *end)
 {
-	int i, c = jx_peek(x);
-
-	switch (c) {
-	case '"': case '\\': case '/': case 'b':
-	case 'f': case 'n': case 'r': case 't':
-		x->pos++;
-		return CL_OK;
-	case 'u':
-		x->pos++;
-		break;
-	default:
-		return jx_fail_at(x, "unknown escape");
-	}
-	for (i = 0; i < 4; i++, x->pos++) {
-		if (jx_peek(x) < 0 || jx_peek(x) == '\0' ||
-		    strchr("0123456789abcdefABCDEF", jx_peek(x)) == NULL)
-			return jx_fail_at(x, "unicode escape needs 4 digits");
-	}
-	return CL_OK;
+	if (p < end && jx_escapes[*p] != 0)
+		return 1;
+	if (end - p < 5 || *p != 'u' || !isxdigit(p[1]) || !isxdigit(p[2]) ||
+	    !isxdigit(p[3]) || !isxdigit(p[4]))
+		return 0;
+	return 5;
 }
 
-/* Skip what stands for itself; *highp: not 0 when any of it is above 0x7f. */
-static const unsigned char *
-jx_skip_plain(const unsigned char *p, const unsigned char *end,
-    unsigned int *highp)
+/* A block of a string: *pp gets behind it, or to what ends the string: 1. */
+static int
+jx_skip_block(const unsigned char **pp, const unsigned char *end,
+    struct jx_seen *seen)
 {
-	unsigned int n = JX_BLOCK;
+	const unsigned char *p = *pp;
+	unsigned int high, mark = jx_mark_special(p, &high), n, k;
+	unsigned int skip = JX_BLOCK;
 
-	while (n == JX_BLOCK && end - p >= JX_BLOCK) {
-		n = jx_count_plain(p, highp);
-		p += n;
+	while (mark != 0) {
+		n = (unsigned int)__builtin_ctz(mark);
+		k = p[n] == '\\' ? jx_find_escape(p + n + 1, end) : 0;
+		if (k == 0) {
+			seen->high |= high & ((1U << n) - 1);
+			*pp = p + n;
+			return 1;
+		}
+		seen->escaped = 1;
+		n += 1 + k;
+		mark &= ~0U << n;
+		if (n > JX_BLOCK)
+			skip = n;
 	}
-	if (n == JX_BLOCK)
-		for (; p < end && *p != '"' && *p != '\\' && *p >= 0x20; p++)
-			*highp |= *p & 0x80;
+	seen->high |= high;
+	*pp = p + skip;
+	return 0;
+}
+
+/* To what ends a string: its quote, or what may not be in it. */
+static const unsigned char *
+jx_skip_string(const unsigned char *p, const unsigned char *end,
+    struct jx_seen *seen)
+{
+	unsigned int k;
+
+	while (end - p >= JX_BLOCK)
+		if (jx_skip_block(&p, end, seen))
+			return p;
+	while (p < end && *p != '"' && *p >= 0x20) {
+		k = 0;
+		if (*p == '\\' && (k = jx_find_escape(p + 1, end)) == 0)
+			break;
+		seen->escaped |= k != 0;
+		seen->high |= *p & 0x80;
+		p += 1 + k;
+	}
 	return p;
 }
 
@@ -214,8 +240,8 @@ static int
 jx_scan_string(struct jx *x)
 {
 	const unsigned char *text = (const unsigned char *)x->text;
-	const unsigned char *end = text + x->len, *p = text + x->pos + 1;
-	unsigned int high = 0, flags = 0;
+	const unsigned char *end = text + x->len, *p;
+	struct jx_seen seen = { 0, 0 };
 	struct jx_token *t;
 	uint32_t at = 0;
 	int r;
@@ -223,26 +249,18 @@ jx_scan_string(struct jx *x)
 	x->pos++;
 	if ((r = jx_add_token(x, JX_STRING, &at)) != 0)
 		return r;
-	while ((p = jx_skip_plain(p, end, &high)) < end && *p == '\\') {
-		flags = JX_ESCAPED;
-		if (end - p >= 2 && p[1] == 'n') {	/* a line of a log */
-			p += 2;
-			continue;
-		}
-		x->pos = (size_t)(p - text) + 1;
-		if ((r = jx_scan_escape(x)) != 0)
-			return r;
-		p = text + x->pos;
-	}
+	p = jx_skip_string(text + x->pos, end, &seen);
 	x->pos = (size_t)(p - text);
 	if (p == end || *p != '"')
 		return jx_fail_at(x, p == end ? "string does not end" :
+		    *p == '\\' ? "unknown escape" :
 		    "control character in a string");
 	jx_end_token(x, at);
 	t = &x->tokens[at];
-	if (high != 0 && !utf8_is_valid(x->text + t->off, t->len))
-		flags |= JX_NOT_UTF8;
-	t->flags = (uint8_t)flags;
+	if (seen.escaped)
+		t->flags |= JX_ESCAPED;
+	if (seen.high && !utf8_is_valid(x->text + t->off, t->len))
+		t->flags |= JX_NOT_UTF8;
 	x->pos++;
 	return CL_OK;
 }

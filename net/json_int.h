@@ -13,6 +13,9 @@
 
 #include "json.h"
 
+/* What the letter behind a backslash stands for; 0: it is no such letter. */
+extern const char jx_escapes[256];
+
 /*
  * The next code point of a string literal at *pp (< end), escapes resolved;
  * what is not UTF-8 and unpaired surrogates give U+FFFD.  The literal has

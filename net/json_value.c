@@ -21,6 +21,9 @@
 
 #define RUNE_BAD 0xfffd
 
+const char jx_escapes[256] = { ['"'] = '"', ['\\'] = '\\', ['/'] = '/',
+	['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t' };
+
 static uint32_t
 jx_hex4(const char *p)
 {
@@ -81,22 +84,9 @@ jx_next_rune(const char **pp, const char *end)
 	(*pp)++;
 	if (c != '\\')
 		return c;
-	switch (c = (unsigned char)*(*pp)++) {
-	case 'u':
+	if ((c = (unsigned char)*(*pp)++) == 'u')
 		return jx_next_escaped(pp, end);
-	case 'b':
-		return '\b';
-	case 'f':
-		return '\f';
-	case 'n':
-		return '\n';
-	case 'r':
-		return '\r';
-	case 't':
-		return '\t';
-	default:
-		return c;
-	}
+	return (unsigned char)jx_escapes[c];
 }
 
 static size_t
@@ -124,23 +114,48 @@ jx_put_rune(uint32_t v, char *dst)
 	return 4;
 }
 
-/* Copy up to the next backslash; whole blocks, so up to JX_BLOCK bytes more
- * are written than *np counts. */
-static const char *
-jx_copy_literal(const char *p, const char *end, char *dst, size_t *np)
+/* One escape at *pp; returns the bytes of dst that it gave. */
+static size_t
+jx_put_escape(const char **pp, const char *end, char *dst, size_t *nreplacedp)
 {
-	unsigned int n = JX_BLOCK;
+	const char *p = *pp;
 
-	while (n == JX_BLOCK && end - p >= JX_BLOCK) {
-		memcpy(dst + *np, p, JX_BLOCK);
-		n = jx_count_literal(p);
-		*np += n;
-		p += n;
+	if (p[1] != 'u') {
+		dst[0] = jx_escapes[(unsigned char)p[1]];
+		*pp = p + 2;
+		return 1;
 	}
-	if (n == JX_BLOCK)
-		while (p < end && *p != '\\')
-			dst[(*np)++] = *p++;
-	return p;
+	if (memcmp(p, "\\ufffd", 6) == 0)
+		(*nreplacedp)++;
+	return jx_put_rune(jx_next_rune(pp, end), dst);
+}
+
+/*
+ * A block of a literal of good UTF-8: copied up to its first escape, and from
+ * behind each on.  Reads two blocks at *pp.
+ */
+static size_t
+jx_copy_block(const char **pp, const char *end, char *dst,
+    size_t *nreplacedp)
+{
+	const char *p = *pp, *stop = p + JX_BLOCK;
+	unsigned int mark = jx_mark_slash(p), k;
+	size_t n = 0;
+
+	memcpy(dst, p, JX_BLOCK);
+	while (mark != 0) {
+		k = (unsigned int)__builtin_ctz(mark);
+		n += k;
+		*pp = p + k;
+		n += jx_put_escape(pp, end, dst + n, nreplacedp);
+		mark = *pp < stop ? mark >> (*pp - p) : 0;
+		p = *pp;
+		if (p >= stop)
+			return n;
+		memcpy(dst + n, p, JX_BLOCK);
+	}
+	*pp = stop;
+	return n + (size_t)(stop - p);
 }
 
 /*
@@ -154,14 +169,20 @@ jx_unescape(const char *p, const char *end, int flags, char *dst,
 {
 	size_t n = 0;
 
+	if (flags == 0) {
+		memcpy(dst, p, (size_t)(end - p));
+		return (size_t)(end - p);
+	}
+	if ((flags & JX_NOT_UTF8) == 0)
+		while (end - p >= 2 * JX_BLOCK)
+			n += jx_copy_block(&p, end, dst + n, nreplacedp);
 	while (p < end) {
-		if ((flags & JX_NOT_UTF8) == 0 &&
-		    (p = jx_copy_literal(p, end, dst, &n)) == end)
-			break;
-		if (end - p >= 6 && p[1] == 'u' &&
-		    memcmp(p, "\\ufffd", 6) == 0)
-			(*nreplacedp)++;
-		n += jx_put_rune(jx_next_rune(&p, end), dst + n);
+		if (*p == '\\')
+			n += jx_put_escape(&p, end, dst + n, nreplacedp);
+		else if ((flags & JX_NOT_UTF8) == 0)
+			dst[n++] = *p++;	/* inside a code point, maybe */
+		else
+			n += jx_put_rune(jx_next_rune(&p, end), dst + n);
 	}
 	return n;
 }
@@ -294,6 +315,10 @@ jx_is_key(const struct jx *x, uint32_t at, const char *key)
 	const struct jx_token *t = &x->tokens[at];
 	const char *p = x->text + t->off, *end = p + t->len;
 
+	/* Most keys differ in their first letter. */
+	if (p < end && (unsigned char)*p < 0x80 && *p != '\\' &&
+	    ((*p ^ *key) & ~0x20) != 0)
+		return 0;
 	if (strncmp(p, key, t->len) == 0 && key[t->len] == '\0')
 		return 1;
 	for (; p < end; key++) {

@@ -6,6 +6,8 @@
  */
 #include "unit.h"
 
+#include <bsd/string.h>
+
 #include "../../common/err.h"
 #include "../../common/field.h"
 #include "../../common/limits.h"
@@ -451,28 +453,32 @@ test_places(void)
 }
 
 
-/* Two escapes, before the letters a and b of a string of len letters. */
+/* Two escapes, before the letters a and b of a string of len letters, each
+ * as many bytes as letter has. */
 static void
-check_escapes(const char *escape, char is, size_t len, size_t a, size_t b)
+check_escapes(const char *escape, const char *is, const char *letter,
+    size_t len, size_t a, size_t b)
 {
-	char text[256], want[64], *s;
-	size_t i, n = 0, nwant = 0, got;
+	char text[512], want[256], *s;
+	size_t i, n, got;
 
-	text[n++] = '"';
+	text[0] = '"';
+	text[1] = want[0] = '\0';
 	for (i = 0; i <= len; i++) {
 		if (i == a || i == b) {
-			memcpy(text + n, escape, strlen(escape));
-			n += strlen(escape);
-			want[nwant++] = is;
+			strlcat(text, escape, sizeof(text));
+			strlcat(want, is, sizeof(want));
 		}
-		if (i < len)
-			text[n++] = want[nwant++] = (char)('A' + i % 26);
+		if (i < len) {
+			strlcat(text, letter, sizeof(text));
+			strlcat(want, letter, sizeof(want));
+		}
 	}
-	text[n++] = '"';
-	unit_note("%.*s", (int)n, text);
+	n = strlcat(text, "\"", sizeof(text));
+	unit_note("%s", text);
 	ASSERT_ERR(jx_scan(&x, text, n), CL_OK);
-	ASSERT_ERR(jx_get_string(&x, 0, 64, &s, &got, NULL), CL_OK);
-	ASSERT_BYTES_EQ(s, got, want, nwant);
+	ASSERT_ERR(jx_get_string(&x, 0, 256, &s, &got, NULL), CL_OK);
+	ASSERT_BYTES_EQ(s, got, want, strlen(want));
 	ASSERT_INT_EQ(s[got], '\0');
 	free(s);
 	/* Without its end it is none, wherever a block would begin. */
@@ -483,20 +489,24 @@ static void
 test_escapes(void)
 {
 	static const struct {
-		const char *escape;
-		char is;
-	} rows[] = { { "\\n", '\n' }, { "\\\"", '"' }, { "\\\\", '\\' },
-		{ "\\u0041", 'A' } };
-	size_t r, len, a, b;
+		const char *escape, *is;
+	} rows[] = { { "\\n", "\n" }, { "\\\"", "\"" }, { "\\\\", "\\" },
+		{ "\\u0041", "A" }, { "\\ud83d\\ude00", "\xf0\x9f\x98\x80" },
+		{ "\\ud800", "\xef\xbf\xbd" } };
+	static const char *const letters[] = { "a", "\xc3\xa9",
+		"\xe2\x9c\x93", "\xf0\x9f\x98\x80" };
+	size_t r, l, len, a, b;
 
 	TEST_START("two escapes, each at every place of a string");
 	jx_init(&x);
 	for (r = 0; r < sizeof(rows) / sizeof(rows[0]); r++)
-		for (len = 0; len <= 34; len++)
-			for (a = 0; a <= len; a++)
-				for (b = a; b <= len; b++)
-					check_escapes(rows[r].escape,
-					    rows[r].is, len, a, b);
+		for (l = 0; l < sizeof(letters) / sizeof(letters[0]); l++)
+			for (len = 0; len <= 50 / (l + 1); len++)
+				for (a = 0; a <= len; a++)
+					for (b = a; b <= len; b++)
+						check_escapes(rows[r].escape,
+						    rows[r].is, letters[l],
+						    len, a, b);
 	jx_clear(&x);
 }
 

@@ -16,16 +16,17 @@ static const unsigned char fills[] = { 'a', 0x20, 0x21, 0x23, 0x5b, 0x5d, 0x7f,
 static void
 check_block(const unsigned char *p)
 {
-	unsigned int high = 0, want_high = 0, n;
+	unsigned int special = 0, slash = 0, high = 0, got_high, i;
 
-	for (n = 0; n < JX_BLOCK && p[n] >= 0x20 && p[n] != '"' &&
-	    p[n] != '\\'; n++)
-		want_high |= p[n] >= 0x80;
-	ASSERT_INT_EQ(jx_count_plain(p, &high), n);
-	ASSERT_INT_EQ(high != 0, want_high != 0);
-	for (n = 0; n < JX_BLOCK && p[n] != '\\'; n++)
-		continue;
-	ASSERT_INT_EQ(jx_count_literal(p), n);
+	for (i = 0; i < JX_BLOCK; i++) {
+		special |= (unsigned int)(p[i] < 0x20 || p[i] == '"' ||
+		    p[i] == '\\') << i;
+		slash |= (unsigned int)(p[i] == '\\') << i;
+		high |= (unsigned int)(p[i] >= 0x80) << i;
+	}
+	ASSERT_INT_EQ(jx_mark_special(p, &got_high), special);
+	ASSERT_INT_EQ(got_high, high);
+	ASSERT_INT_EQ(jx_mark_slash(p), slash);
 }
 
 static void

@@ -152,8 +152,7 @@ net_run_turn(struct hub *hub, int *morep)
 {
 	int busy;
 
-	hub->sessions.handshakes_end = 0;
-	hub->sessions.turn_read = 0;
+	hs_start_turn(&hub->sessions);
 	if (event_base_loop(hub->base, EVLOOP_ONCE |
 	    (*morep ? EVLOOP_NONBLOCK : 0)) == -1)
 		fatal("event-loop", "reason=%s", cl_strerror(CL_SYSTEM));

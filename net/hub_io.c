@@ -30,8 +30,9 @@
 
 #define HS_READ_LEN 65536
 #define HS_READS 4		/* of that size in one turn */
-#define HS_TURN_LEN 1048576	/* read in one turn: from then on one read each,
-				 * so that few who send much delay nobody */
+#define HS_READS_MS 4		/* of a turn; after that little of each peer, so
+				 * that a few who send much delay nobody */
+#define HS_READ_LITTLE 16384	/* a TLS record */
 #define HS_BATCH 128		/* messages handled in one turn */
 #define HS_OUT_HIGH 262144	/* unsent: stop reading from this peer */
 #define HS_HANDSHAKES_MS 4	/* for TLS handshakes in one turn: a storm must
@@ -379,30 +380,27 @@ hs_has_turn(struct hub *hub)
 	return now < hub->sessions.handshakes_end;
 }
 
-/* Another read of this peer in this turn, after n? */
-static int
-hs_may_read(const struct hs *s, int n)
+/* What may be read next of a peer, after n reads in this turn; 0: no more. */
+static size_t
+hs_get_read_len(struct hub *hub, int n)
 {
-	return n == 0 || (n < HS_READS &&
-	    s->hub->sessions.turn_read < HS_TURN_LEN);
-}
+	int64_t now = util_now_ms();
 
-static int
-hs_read(struct hs *s)
-{
-	size_t had = evbuffer_get_length(s->in);
-	int r = tlsio_read(s->io, s->in, HS_READ_LEN);
-
-	s->hub->sessions.turn_read += evbuffer_get_length(s->in) - had;
-	return r;
+	if (hub->sessions.reads_end == 0)
+		hub->sessions.reads_end = now + HS_READS_MS;
+	if (now < hub->sessions.reads_end)
+		return n < HS_READS ? HS_READ_LEN : 0;
+	return n == 0 ? HS_READ_LITTLE : 0;
 }
 
 void
 hs_pump(struct hs *s)
 {
+	size_t len;
 	int i, r;
 
 	s->more = 0;
+	s->turn = s->hub->sessions.turn;
 	if (s->state == HST_TLS) {
 		if (!hs_has_turn(s->hub)) {
 			s->more = 1;
@@ -421,19 +419,23 @@ hs_pump(struct hs *s)
 		hs_drop_input(s);
 		return;
 	}
-	for (i = 0; hs_may_read(s, i); i++) {
+	for (i = 0;; i++) {
 		hs_process(s);
 		if (s->more || !hs_is_reading(s) ||
 		    (i > 0 && !tlsio_has_pending(s->io)))
 			return;
-		if ((r = hs_read(s)) == CL_INCOMPLETE)
+		if ((len = hs_get_read_len(s->hub, i)) == 0) {
+			s->more = 1;
+			return;
+		}
+		r = tlsio_read(s->io, s->in, len);
+		if (r == CL_INCOMPLETE)
 			return;
 		if (r != CL_OK) {
 			hs_fail(s, r);
 			return;
 		}
 	}
-	s->more = 1;
 }
 
 /* A pong goes out only when nothing else waits. */

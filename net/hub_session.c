@@ -398,6 +398,13 @@ hs_run(struct hs *s, enum hs_event ev)
 	hs_set_dirty(s);
 }
 
+void
+hs_start_turn(struct hs_table *t)
+{
+	t->turn++;
+	t->handshakes_end = t->reads_end = 0;
+}
+
 int
 hs_settle_all(struct hub *hub)
 {
@@ -411,7 +418,8 @@ hs_settle_all(struct hub *hub)
 	while ((s = TAILQ_FIRST(&now)) != NULL) {
 		TAILQ_REMOVE(&now, s, dirty_link);
 		TAILQ_INSERT_TAIL(&t->dirty, s, dirty_link);
-		if (s->more && s->state != HST_DEAD)
+		/* Once a turn is enough for everybody. */
+		if (s->more && s->state != HST_DEAD && s->turn != t->turn)
 			hs_pump(s);
 		if (s->state != HST_DEAD)
 			hs_flush(s);

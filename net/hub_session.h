@@ -105,7 +105,8 @@ struct hs_table {
 	size_t nyoung, nlive, nrequests;
 	size_t assembling;	/* bytes of unfinished messages */
 	int64_t handshakes_end;		/* none in this turn after it */
-	size_t turn_read;		/* bytes read in this turn */
+	int64_t reads_end;		/* only little of each after it */
+	uint32_t turn;			/* number of this turn */
 	uint64_t next_conn;
 	uint64_t nfreed;		/* connections that are over */
 	uint64_t trimmed;		/* their sum at the last trim */
@@ -141,6 +142,7 @@ struct hs {
 	unsigned int peer_closed : 1;	/* its close frame came */
 	unsigned int more : 1;		/* input is left for the next turn */
 	unsigned int superseded : 1;	/* does its peer answer our close? */
+	uint32_t turn;			/* the last in which it was read */
 	uint8_t pong_len;
 	uint8_t end_status;		/* AGENT_* once the end is decided */
 	uint16_t status;		/* of the HTTP answer */
@@ -209,6 +211,8 @@ void hs_run(struct hs *s, enum hs_event ev);
 void hs_set_end(struct hs *s, int status, uint16_t code, const char *reason);
 /* Put on the list for the end of the turn. */
 void hs_set_dirty(struct hs *s);
+/* Begin of a turn: what each may take of it. */
+void hs_start_turn(struct hs_table *t);
 /* End of a turn: input left over, output, the dead.  1: more to do now. */
 int hs_settle_all(struct hub *hub);
 /* Deadlines; the watchdog every WATCHDOG_MS. */

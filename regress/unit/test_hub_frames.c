@@ -267,6 +267,7 @@ test_deadlines(void)
 			}
 		hs_on_time(&hub);
 		(void)hs_settle_all(&hub);
+		hs_start_turn(&hub.sessions);
 		while (is_told(MSG_SESSION_DOWN, NULL))
 			;
 	}

@@ -64,8 +64,10 @@ class Target:
         return os.path.join(self.dir, self.name + ".stat")
 
     def crashes(self):
+        # A slow unit may be one that slept with us (SIGSTOP).
         prefix = "crash-%s-" % self.name
-        return [n for n in os.listdir(self.dir) if n.startswith(prefix)]
+        return [n for n in os.listdir(self.dir)
+                if n.startswith(prefix) and "-slow-unit-" not in n]
 
     def start(self, log):
         seeds = os.path.join(TOP, "regress", "corpus", self.name)

@@ -83,6 +83,12 @@ FDS=17 refused "LISTEN_FDS=17 is too large: 0 to 16" "127.0.0.1:$port"
 FDS=x refused "LISTEN_FDS=x is invalid: 0 to 16" "127.0.0.1:$port"
 rm -rf "$TMP/hub" "$TMP/run"
 
+# Meant for another process: it binds its own.
+E2E_HUB_IN="env LISTEN_PID=1 LISTEN_FDS=1"
+e2e_hub
+pass "sockets that were passed to another process are not its own"
+e2e_stop "$hub_pid"
+
 # A hub in an empty network, with two workers and one socket.
 cat >"$TMP/in" <<'SH'
 #!/bin/sh

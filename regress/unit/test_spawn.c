@@ -102,6 +102,58 @@ test_layout(void)
 }
 
 static void
+on_signal(int sig)
+{
+	(void)sig;
+}
+
+/* The child shares our memory until it execs: nothing of ours may change. */
+static void
+check_untouched(const char *program, int want)
+{
+	struct spawn_opts o = { .program = program };
+	struct sigaction sa = { .sa_handler = on_signal }, got;
+	sigset_t some, mask;
+	char before[256], after[256];
+	int fd, sig;
+	pid_t pid;
+
+	ASSERT_INT_EQ(sigaction(SIGUSR1, &sa, NULL), 0);
+	sigemptyset(&some);
+	sigaddset(&some, SIGUSR2);
+	ASSERT_INT_EQ(sigprocmask(SIG_SETMASK, &some, NULL), 0);
+	umask(022);
+	ASSERT_TRUE(getcwd(before, sizeof(before)) != NULL);
+	ASSERT_ERR(spawn_start(&o, &pid, &fd), want);
+	ASSERT_INT_EQ(umask(022), 022);
+	ASSERT_TRUE(getcwd(after, sizeof(after)) != NULL);
+	ASSERT_STRING_EQ(after, before);
+	ASSERT_INT_EQ(sigprocmask(SIG_SETMASK, NULL, &mask), 0);
+	for (sig = 1; sig < NSIG; sig++)
+		ASSERT_INT_EQ(sigismember(&mask, sig) == 1, sig == SIGUSR2);
+	ASSERT_INT_EQ(sigaction(SIGUSR1, NULL, &got), 0);
+	ASSERT_TRUE(got.sa_handler == on_signal);
+	if (want == CL_OK) {
+		close(fd);
+		ASSERT_INT_EQ(waitpid(pid, NULL, 0), pid);
+	}
+	sigemptyset(&some);
+	(void)sigprocmask(SIG_SETMASK, &some, NULL);
+	(void)signal(SIGUSR1, SIG_DFL);
+}
+
+static void
+test_untouched(void)
+{
+	TEST_START("mask, handlers, umask and directory of ours stay");
+	make_program("true", "#!/bin/sh\n", 0755);
+	make_program("bad", "#!/nonexistent\n", 0755);
+	check_untouched("true", CL_OK);
+	check_untouched("bad", CL_SYSTEM);
+	ASSERT_INT_EQ(errno, ENOENT);
+}
+
+static void
 test_failures(void)
 {
 	struct spawn_opts o = { .program = "nothing-4711" };
@@ -251,7 +303,12 @@ test_parent_death(void)
 	unlink(command);
 	snprintf(command, sizeof(command), "%s/plain", dir);
 	unlink(command);
-	rmdir(dir);
+	snprintf(command, sizeof(command), "%s/true", dir);
+	unlink(command);
+	snprintf(command, sizeof(command), "%s/bad", dir);
+	unlink(command);
+	ASSERT_INT_EQ(rmdir(dir), 0);
 }
 
-UNIT_MAIN(test_layout, test_failures, test_kill, test_parent_death)
+UNIT_MAIN(test_layout, test_untouched, test_failures, test_kill,
+    test_parent_death)

@@ -87,6 +87,7 @@
 
 /* --- hub --- */
 #define MAX_NET_WORKERS 16
+#define MAX_LISTENERS 16		/* ListenAgents lines */
 #define MAX_ORIGINS 32			/* fits one 16 KiB message */
 #define MAX_ORIGIN_LEN 256
 #define MAX_PROXIES 32

@@ -144,8 +144,8 @@ config_check_status(const char *value)
 	  flags, words, check }
 
 const struct conf_row config_rows[] = {
-	ROW("ListenAgents", CONF_LIST, listen_agents, 1, 16, "[::]:7443", 0,
-	    NULL, config_check_listen),
+	ROW("ListenAgents", CONF_LIST, listen_agents, 1, MAX_LISTENERS,
+	    "[::]:7443", 0, NULL, config_check_listen),
 	ROW("ListenStatus", CONF_STRING, listen_status, 1, 128,
 	    "127.0.0.1:7481", CONF_NONE_OK, NULL, config_check_status),
 	ROW("ControlSocket", CONF_PATH, control_socket, 1, 107,

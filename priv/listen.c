@@ -37,7 +37,7 @@ struct passed {
 	struct {
 		int fd;
 		struct sockaddr_storage addr;
-	} socks[LISTEN_MAX];
+	} socks[MAX_LISTENERS];
 };
 
 /* ---------------------------------------------------------- passed to us */
@@ -103,10 +103,10 @@ listen_load_passed(struct passed *p, char *err, size_t errlen)
 	if (pid == NULL || n == NULL ||
 	    strtonum(pid, 1, INT_MAX, &why) != getpid())
 		return CL_OK;
-	p->n = (size_t)strtonum(n, 0, LISTEN_MAX, &why);
+	p->n = (size_t)strtonum(n, 0, MAX_LISTENERS, &why);
 	if (why != NULL) {
 		snprintf(err, errlen, "LISTEN_FDS=%s is %s: 0 to %d sockets "
-		    "can be passed", n, why, LISTEN_MAX);
+		    "can be passed", n, why, MAX_LISTENERS);
 		return CL_STATE;
 	}
 	/* They are ours: nobody we start shall think they were passed on. */
@@ -127,7 +127,7 @@ listen_load_passed(struct passed *p, char *err, size_t errlen)
 	return CL_OK;
 }
 
-/* One socket for all workers: each gets a duplicate. */
+/* One socket for all workers: each gets a duplicate.  err: for CL_STATE. */
 static int
 listen_take(struct passed *p, struct listener *l, unsigned int nworkers,
     char *err, size_t errlen)
@@ -151,15 +151,11 @@ listen_take(struct passed *p, struct listener *l, unsigned int nworkers,
 	util_set_probes(l->fds[0]);
 	if (util_set_nonblock(l->fds[0]) != CL_OK ||
 	    listen(l->fds[0], LISTEN_BACKLOG) == -1)
-		goto bad;
+		return CL_SYSTEM;
 	for (w = 1; w < nworkers; w++)
 		if ((l->fds[w] = fcntl(l->fds[0], F_DUPFD_CLOEXEC, 0)) == -1)
-			goto bad;
+			return CL_SYSTEM;
 	return CL_OK;
-bad:
-	snprintf(err, errlen, "ListenAgents %s: %s", l->at.text,
-	    strerror(errno));
-	return CL_SYSTEM;
 }
 
 /* Whoever connected to one that nobody serves would wait for ever. */
@@ -232,21 +228,16 @@ listen_probe_port(const struct config_listen *at)
 }
 
 static int
-listen_make(struct listener *l, unsigned int nworkers, char *err,
-    size_t errlen)
+listen_make(struct listener *l, unsigned int nworkers)
 {
 	unsigned int w;
 
 	if (listen_probe_port(&l->at) != CL_OK)
-		goto bad;
+		return CL_SYSTEM;
 	for (w = 0; w < nworkers; w++)
 		if (listen_bind(&l->at, &l->fds[w]) != CL_OK)
-			goto bad;
+			return CL_SYSTEM;
 	return CL_OK;
-bad:
-	snprintf(err, errlen, "ListenAgents %s: %s", l->at.text,
-	    strerror(errno));
-	return CL_SYSTEM;
 }
 
 /* ------------------------------------------------------------------------ */
@@ -276,7 +267,10 @@ listen_open(struct monitor *mon, char *err, size_t errlen)
 		if (passed.n > 0)
 			r = listen_take(&passed, l, nworkers, err, errlen);
 		else
-			r = listen_make(l, nworkers, err, errlen);
+			r = listen_make(l, nworkers);
+		if (r == CL_SYSTEM)
+			snprintf(err, errlen, "ListenAgents %s: %s",
+			    l->at.text, strerror(errno));
 		if (r != CL_OK)
 			return r;
 	}

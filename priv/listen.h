@@ -12,11 +12,10 @@
 
 #include <stddef.h>
 
+#include "../common/limits.h"
 #include "config.h"
 
 struct monitor;
-
-#define LISTEN_MAX 16		/* ListenAgents lines */
 
 /*
  * One ListenAgents value: a socket per worker (SO_REUSEPORT), or that of
@@ -25,7 +24,7 @@ struct monitor;
  */
 struct listener {
 	struct config_listen at;
-	int fds[16];		/* MAX_NET_WORKERS; -1 unused */
+	int fds[MAX_NET_WORKERS];	/* -1: unused */
 };
 
 /*

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../common/err.h"
+#include "../../common/limits.h"
 #include "../../common/util.h"
 #include "../../priv/config.h"
 #include "unit.h"
@@ -124,6 +125,27 @@ test_round_trip(void)
 }
 
 static void
+test_listeners(void)
+{
+	char text[1024], err[512];
+	struct hub_conf c;
+	size_t i;
+
+	TEST_START("as many ListenAgents lines as may be, and one more");
+	text[0] = '\0';
+	for (i = 1; i <= MAX_LISTENERS; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+		    "ListenAgents 127.0.0.1:%zu\n", i);
+	ASSERT_INT_EQ(load(text, &c, err), CL_OK);
+	ASSERT_SIZE_T_EQ(c.listen_agents.n, MAX_LISTENERS);
+	config_clear(&c);
+	snprintf(text + strlen(text), sizeof(text) - strlen(text),
+	    "ListenAgents 127.0.0.1:%zu\n", i);
+	ASSERT_INT_EQ(load(text, &c, err), CL_FORMAT);
+	ASSERT_TRUE(strstr(err, "ListenAgents") != NULL);
+}
+
+static void
 test_reload(void)
 {
 	struct hub_conf a, b;
@@ -146,4 +168,4 @@ test_reload(void)
 	unlink(path);
 }
 
-UNIT_MAIN(test_listen, test_words, test_round_trip, test_reload)
+UNIT_MAIN(test_listen, test_words, test_round_trip, test_listeners, test_reload)

@@ -236,6 +236,18 @@ jx_skip_string(const unsigned char *p, const unsigned char *end,
 	return p;
 }
 
+/* Why a string may not go on, or end, at p. */
+static const char *
+jx_explain_stop(const unsigned char *p, const unsigned char *end)
+{
+	if (p == end)
+		return "string does not end";
+	if (*p != '\\')
+		return "control character in a string";
+	return end - p >= 2 && p[1] == 'u' ?
+	    "unicode escape needs 4 digits" : "unknown escape";
+}
+
 static int
 jx_scan_string(struct jx *x)
 {
@@ -252,9 +264,7 @@ jx_scan_string(struct jx *x)
 	p = jx_skip_string(text + x->pos, end, &seen);
 	x->pos = (size_t)(p - text);
 	if (p == end || *p != '"')
-		return jx_fail_at(x, p == end ? "string does not end" :
-		    *p == '\\' ? "unknown escape" :
-		    "control character in a string");
+		return jx_fail_at(x, jx_explain_stop(p, end));
 	jx_end_token(x, at);
 	t = &x->tokens[at];
 	if (seen.escaped)

@@ -73,9 +73,12 @@ test_grammar(void)
 	SCAN("\"", CL_FORMAT);
 	SCAN("\"\\", CL_FORMAT);
 	SCAN("\"\\x\"", CL_FORMAT);
+	ASSERT_STRING_EQ(x.why, "offset 1: unknown escape");
 	SCAN("\"\\u12\"", CL_FORMAT);
+	ASSERT_STRING_EQ(x.why, "offset 1: unicode escape needs 4 digits");
 	SCAN("\"\\u12g4\"", CL_FORMAT);
 	SCAN("\"a\nb\"", CL_FORMAT);
+	ASSERT_STRING_EQ(x.why, "offset 2: control character in a string");
 	SCAN("\"a\0b\"", CL_FORMAT);
 	jx_clear(&x);
 }

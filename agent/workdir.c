@@ -73,9 +73,11 @@ workdir_open_root(const char *path, uid_t uid, gid_t gid,
 		workdir_close_root(root);
 		return CL_SYSTEM;
 	}
-	/* A root that was made by root: workloads have to write there. */
-	if (uid != (uid_t)-1 && st.st_uid == 0 &&
-	    fchownat(root->fd, "", uid, gid, AT_EMPTY_PATH) == -1) {
+	/* A root that was made by root: workloads have to write there.  One
+	 * that was good before may have become read-only (EROFS). */
+	if ((uid != (uid_t)-1 && st.st_uid == 0 &&
+	    fchownat(root->fd, "", uid, gid, AT_EMPTY_PATH) == -1) ||
+	    faccessat(root->fd, ".", W_OK, 0) == -1) {
 		workdir_close_root(root);
 		return CL_SYSTEM;
 	}

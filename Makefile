@@ -90,7 +90,8 @@ STORE = store/store.o store/store_row.o store/store_stmt.o \
 	store/token_ban.o store/keyfile.o common/canon.o
 
 OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
-	priv/monitor.o priv/child.o priv/listen.o priv/setup.o priv/agents.o \
+	priv/monitor.o priv/child.o priv/listen.o common/listenfds.o \
+	priv/setup.o priv/agents.o \
 	priv/handles.o priv/hfiles.o priv/hello.o priv/life.o priv/gates.o \
 	priv/dispatch.o priv/abandon.o priv/supervise.o priv/refuse.o \
 	priv/penalty.o priv/enforce.o sandbox/fence_nft.o \

@@ -12,10 +12,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-#include <bsd/stdlib.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +21,12 @@
 
 #include "../common/err.h"
 #include "../common/limits.h"
+#include "../common/listenfds.h"
 #include "../common/util.h"
 #include "../common/xmem.h"
 #include "monitor.h"
 
 #define LISTEN_BACKLOG 1024
-#define LISTEN_PASSED_FD 3	/* the first, sd_listen_fds(3) */
 #define LISTEN_TEXT_MAX (INET6_ADDRSTRLEN + sizeof("[]:65535"))
 
 /* Sockets of the service manager; -1 once taken. */
@@ -94,29 +92,14 @@ listen_check_passed(int fd, struct sockaddr_storage *addr)
 static int
 listen_load_passed(struct passed *p, char *err, size_t errlen)
 {
-	const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
-	const char *why = NULL;
 	size_t i;
-	int fd;
+	int fd, r;
 
-	p->n = 0;
-	if (pid == NULL || n == NULL ||
-	    strtonum(pid, 1, INT_MAX, &why) != getpid())
-		return CL_OK;
-	p->n = (size_t)strtonum(n, 0, MAX_LISTENERS, &why);
-	if (why != NULL) {
-		snprintf(err, errlen, "LISTEN_FDS=%s is %s: 0 to %d sockets "
-		    "can be passed", n, why, MAX_LISTENERS);
-		return CL_STATE;
-	}
-	/* They are ours: nobody we start shall think they were passed on. */
-	(void)unsetenv("LISTEN_PID");
-	(void)unsetenv("LISTEN_FDS");
-	(void)unsetenv("LISTEN_FDNAMES");
+	if ((r = listenfds_take(MAX_LISTENERS, &p->n, err, errlen)) != CL_OK)
+		return r;
 	for (i = 0; i < p->n; i++) {
-		fd = LISTEN_PASSED_FD + (int)i;
-		if (fcntl(fd, F_SETFD, FD_CLOEXEC) == -1 ||
-		    listen_check_passed(fd, &p->socks[i].addr) != CL_OK) {
+		fd = LISTENFDS_FIRST + (int)i;
+		if (listen_check_passed(fd, &p->socks[i].addr) != CL_OK) {
 			snprintf(err, errlen, "descriptor %d of the service "
 			    "manager is not a listening TCP socket: correct "
 			    "cloopd.socket", fd);

@@ -6,49 +6,8 @@
 tid="a hub that is given its listening sockets"
 . "$SRC/regress/e2e-lib.sh"
 
-# manager.py ADDRESS:PORT|unix|stream... -- COMMAND...: a service manager.
-# It keeps the sockets while $TMP/hold exists and starts the command again.
-cat >"$TMP/manager.py" <<'PY'
-import os, signal, socket, sys, time
-def bound(what):
-    if what == "unix":
-        s = socket.socket(socket.AF_UNIX)
-        s.bind(os.environ["TMP"] + "/other.sock")
-        s.listen()
-    elif what == "stream":
-        s = socket.socket()     # TCP, but it does not listen
-    else:
-        host, _, port = what.rpartition(":")
-        s = socket.socket(socket.AF_INET6 if "[" in host else socket.AF_INET)
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        s.bind((host.strip("[]"), int(port)))
-        s.listen()
-    return s
-cut = sys.argv.index("--")
-socks = [bound(what) for what in sys.argv[1:cut]]
-hold, child = os.environ["TMP"] + "/hold", 0
-signal.signal(signal.SIGTERM, lambda *_: (
-    os.path.exists(hold) and os.unlink(hold), os.kill(child, 15)))
-while True:
-    child = os.fork()
-    if child == 0:
-        # Out of the way first: their places are 3 and on.
-        fds = [os.dup(s.fileno()) for s in socks]
-        fds = [os.dup2(fd, 100 + i) for i, fd in enumerate(fds)]
-        for i, fd in enumerate(fds):
-            os.dup2(fd, 3 + i, True)
-        os.closerange(3 + len(fds), 200)
-        os.environ.update(LISTEN_PID=str(os.getpid()),
-                          LISTEN_FDS=os.environ.get("FDS", str(len(fds))),
-                          LISTEN_FDNAMES="x")
-        os.execvp(sys.argv[cut + 1], sys.argv[cut + 1:])
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if not os.path.exists(hold):
-        sys.exit(status)
-    while os.path.exists(hold):
-        time.sleep(0.02)
-PY
-export TMP
+manager=$SRC/regress/fixtures/manager.py
+export TMP manager
 
 # What it refuses, each with the thing, the value and the remedy.
 port=$(e2e_port)
@@ -61,7 +20,7 @@ refused()
 {
 	want=$1
 	shift
-	timeout 20 python3 "$TMP/manager.py" "$@" -- cloopd -d -f "$TMP/empty" \
+	timeout 20 python3 "$manager" "$@" -- cloopd -d -f "$TMP/empty" \
 	    -o "ListenAgents=127.0.0.1:$port" -o "ListenStatus=none" \
 	    -o "ExternalURL=https://localhost:$port" \
 	    -o "ControlSocket=$TMP/run/cloopd.sock" \
@@ -93,7 +52,7 @@ e2e_stop "$hub_pid"
 cat >"$TMP/in" <<'SH'
 #!/bin/sh
 at=$(sed -n 's/^ListenAgents //p' "$TMP/cloopd.conf")
-exec python3 "$TMP/manager.py" "$at" -- unshare -n "$@"
+exec python3 "$manager" "$at" -- unshare -n "$@"
 SH
 E2E_HUB_IN="sh $TMP/in"
 : >"$TMP/hold"

@@ -50,7 +50,7 @@ BENCH_NPM = ws@8
 # programs see TLS and JSON, and they never see SQLite.
 
 PROGS = cloopd cloopd-net cloopd-key cloopd-ctl cloopd-fence cloop-agentd \
-	agentd-fetch cloop-shim cloop-git cloop-seed cloop-keygen \
+	agentd-fetch cloop-shim cloop-shimd cloop-git cloop-seed cloop-keygen \
 	cloop-enroll cloopctl
 
 # Common ground of every program.
@@ -139,7 +139,8 @@ OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
 	agent/credential.o agent/url.o agent/environment.o agent/workdir.o \
 	agent/chan.o agent/filters.o agent/procid.o agent/handledir.o \
 	agent/workloads.o \
-	agent/workload_shim.o agent/workload_adopt.o agent/resolve.o \
+	agent/workload_shim.o agent/workload_adopt.o agent/shims.o \
+	agent/resolve.o \
 	agent/fetchctl.o agent/fetchctl_msg.o agent/start.o \
 	agent/workload_lease.o agent/revoke.o agent/refresh.o agent/vault.o \
 	agent/secretfiles.o agent/secretfiles_wipe.o common/devlease.o \
@@ -175,6 +176,11 @@ OBJS_cloop-shim = sandbox/cloop_shim.o sandbox/shim_msg.o \
 	sandbox/ns.o sandbox/cgroup.o sandbox/cgroup_net.o common/spool.o \
 	common/redact.o $(COMMON) $(SELF_READY)
 LIBS_cloop-shim = $(LIB_CAPNG) $(LIB_BSD)
+
+OBJS_cloop-shimd = sandbox/cloop_shimd.o sandbox/spawn.o sandbox/probe.o \
+	sandbox/ns.o sandbox/cgroup.o sandbox/filter_has.o \
+	common/listenfds.o $(COMMON) $(SELF)
+LIBS_cloop-shimd = $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
 
 # Runs git for a workload, as its user.
 GIT_JOB = agent/git_orders.o agent/git_env.o agent/git_exec.o agent/git_tree.o \
@@ -218,7 +224,7 @@ LIBS_cloopctl = $(LIB_SECCOMP) $(LIB_MD) $(LIB_BSD)
 SBIN_PROGS = cloopd cloop-agentd cloop-keygen cloop-enroll
 BIN_PROGS = cloopctl
 LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl cloopd-fence agentd-fetch \
-	cloop-shim cloop-git cloop-seed
+	cloop-shim cloop-shimd cloop-git cloop-seed
 
 # Objects and libraries of the unit tests and fuzz targets, and of the bench's
 # programs: regress/bench/NAME.mk sets OBJS_bench_NAME and LIBS_bench_NAME.
@@ -543,7 +549,8 @@ unitdir = $(prefix)/lib/systemd/system
 D = $(DESTDIR)
 DATA = $(INSTALL) -m 644
 # Units name the installed paths.
-SED_PATHS = sed -e 's,/usr/sbin/,$(sbindir)/,g' -e 's,/usr/bin/,$(bindir)/,g'
+SED_PATHS = sed -e 's,/usr/sbin/,$(sbindir)/,g' -e 's,/usr/bin/,$(bindir)/,g' \
+	-e 's,/usr/libexec/cloop/,$(CLOOP_LIBEXECDIR)/,g'
 
 install: all
 	@echo "  INSTALL $(D)$(prefix), $(D)$(sysconfdir)/cloop"

@@ -41,6 +41,7 @@ struct agent_conf {
 	char *credential_file;
 	char *state_dir;
 	char *runtime_dir;
+	char *shim_socket;		/* NULL: shims are our children */
 	char *workdir_root;
 	char *max_concurrent;		/* "auto" or a number */
 	struct conf_list labels;	/* key=value */

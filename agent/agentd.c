@@ -4,8 +4,8 @@
  *
  * cloop-agentd, the device monitor (00 §3.2): root, or one unprivileged user
  * (04 §0.3).  It starts and watches agentd-fetch, which talks to the hub,
- * and one cloop-shim for each workload, which outlives it; it opens files
- * and passes descriptors.  It has no network socket and parses no byte of
+ * and has one cloop-shim for each workload, which outlives it; it opens
+ * files and passes descriptors.  It has no network socket and parses no byte of
  * the hub's: the catalogue in common/msgcat.h is all that reaches it.
  *
  * SIGTERM hands the workloads over: the hub is told "reconnect", the shims
@@ -48,22 +48,6 @@ struct agentd_events {
 	struct event *watchdog;
 	struct event *stop;
 };
-
-#ifdef CLOOP_SANITIZE
-/*
- * LeakSanitizer looks for leaks by tracing its own process, which nobody may
- * do any more once we are confined: it would end us with an error of its own.
- */
-static int agentd_is_confined;
-
-int __lsan_is_turned_off(void);
-
-int
-__lsan_is_turned_off(void)
-{
-	return agentd_is_confined;
-}
-#endif
 
 static void
 agentd_init_log(const struct agent_conf *c, const struct agent_flags *f)
@@ -279,15 +263,19 @@ agentd_confine(struct agentd *a)
 	if ((r = filters_make(a)) != 0)
 		fatal("confine", "step=filters reason=\"%s\"",
 		    cl_strerror(r));
-	probe_load(&probe);
-	log_info("confinement", "%s", probe_format(&probe, found));
-	if ((r = self_confine_monitor(SELF_MONITOR_DEVICE, &rep)) != 0)
+	if (a->conf.shim_socket == NULL) {
+		probe_load(&probe);
+		log_info("confinement", "%s", probe_format(&probe, found));
+	} else if ((r = shims_open(a)) != 0)
+		fatal("start", "ShimSocket=%s reason=\"%s\" remedy=\"%s\"",
+		    log_q(a->conf.shim_socket), cl_strerror(r),
+		    r == CL_SYSTEM ? "systemctl start cloop-shimd.socket" :
+		    "journalctl -u cloop-shimd says more");
+	if ((r = self_confine_monitor(a->conf.shim_socket == NULL ?
+	    SELF_MONITOR_DEVICE_SHIMS : SELF_MONITOR_DEVICE, &rep)) != 0)
 		fatal("confine", "step=%s reason=\"%s\"", rep.step,
 		    cl_strerror(r));
 	log_debug("confined", "%s", self_format_report(&rep, text));
-#ifdef CLOOP_SANITIZE
-	agentd_is_confined = 1;
-#endif
 }
 
 /* Every shim of an earlier agent is accounted for: now the hub may ask. */
@@ -338,6 +326,7 @@ agentd_serve(struct agentd *a)
 	agentd_del_events(&ev);
 	fetchctl_free(a->fetch);
 	workloads_free(a->workloads);
+	shims_close(a);
 	event_base_free(a->base);
 	log_info("exit", "status=%d", a->exit_status);
 	return a->exit_status;

@@ -18,6 +18,7 @@
 #include "credential.h"
 #include "environment.h"
 #include "incoming.h"
+#include "shims.h"
 #include "url.h"
 #include "workdir.h"
 
@@ -58,6 +59,7 @@ struct agentd {
 	int64_t kvm_at;			/* and when (monotonic ms) */
 	/* What runs. */
 	struct event_base *base;
+	struct shims shims;
 	struct fetchctl *fetch;
 	struct workloads *workloads;
 	struct incoming incoming[MAX_INCOMING];	/* shipped branches */

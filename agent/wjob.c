@@ -26,7 +26,6 @@
 #include "../common/log.h"
 #include "../common/util.h"
 #include "../common/xmem.h"
-#include "../sandbox/spawn.h"
 #include "agentd.h"
 #include "filters.h"
 #include "start.h"
@@ -282,8 +281,6 @@ wjob_set_timer(struct wjob *j, int64_t s)
 static int
 wjob_open(struct wjob *j, const struct wjob_opts *o)
 {
-	struct spawn_opts so = { .program = "cloop-shim",
-	    .flags = SPAWN_SURVIVE };
 	struct event_base *base = j->w->ws->a->base;
 	int fds[2], fd, r;
 
@@ -291,7 +288,7 @@ wjob_open(struct wjob *j, const struct wjob_opts *o)
 	j->turn = event_new(base, -1, 0, wjob_on_turn, j);
 	if (j->timer == NULL || j->turn == NULL)
 		return CL_NOMEM;
-	if ((r = spawn_start(&so, &j->pid, &fd)) != 0)
+	if ((r = shims_start(j->w->ws->a, &j->pid, &fd)) != 0)
 		return r;
 	j->ticks = procid_load_ticks(j->pid);
 	if ((r = chan_open(&j->shim, base, fd, MSG_S2M, WJOB_QUEUE,

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The device monitor's talk with the shims.  A shim is started by us and
+ * The device monitor's talk with the shims.  A shim is started for us and
  * runs as root until it has become the workload's user; afterwards a
  * workload may have taken it over.  So its messages are held against the
  * catalogue, its numbers are reported to the hub but decide nothing here,
@@ -25,7 +25,6 @@
 #include "../common/log.h"
 #include "../common/util.h"
 #include "../sandbox/cgroup.h"
-#include "../sandbox/spawn.h"
 #include "agentd.h"
 #include "filters.h"
 #include "start.h"
@@ -198,6 +197,8 @@ workloads_sweep_groups(struct workloads *ws)
 {
 	static const struct timeval pause = { .tv_sec = 1 };
 
+	if (shims_sweep(ws->a))
+		return;
 	if (ws->group_sweep == NULL)
 		ws->group_sweep = evtimer_new(ws->a->base, workload_on_sweep,
 		    ws);
@@ -335,12 +336,10 @@ workload_prepared(struct workload *w, const char *why)
 static int
 workload_shim_spawn(struct workload *w)
 {
-	struct spawn_opts o = { .program = "cloop-shim",
-	    .flags = SPAWN_SURVIVE };
 	struct handle_meta meta;
 	int fd, r;
 
-	if ((r = spawn_start(&o, &w->shim_pid, &fd)) != 0)
+	if ((r = shims_start(w->ws->a, &w->shim_pid, &fd)) != 0)
 		return r;
 	if ((r = workload_shim_open(w, fd)) != 0)
 		return r;

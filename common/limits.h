@@ -141,6 +141,8 @@
 #define MAX_RESOLVED 8			/* addresses tried per dial */
 #define RESOLVE_TIMEOUT_MS 20000
 #define SHIM_START_TIMEOUT_MS 30000	/* sandbox set-up and exec */
+#define SHIMD_ANSWER_MS 5000		/* cloop-shimd's fork and exec: 1 ms */
+#define MAX_SHIMD_CLIENTS 8		/* agents of one machine */
 #define MAX_SYMLINKS 40			/* 04 §7.2 */
 #define COALESCE_MS 50			/* 04 §16.4 */
 

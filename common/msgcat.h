@@ -17,6 +17,7 @@
  *   dev-fetch F2M M2F   agentd-fetch <-> agentd monitor
  *   dev-shim  S2M M2S   cloop-shim <-> agentd monitor
  *   dev-job   J2M M2J   cloop-git, cloop-seed <-> agentd monitor
+ *   dev-shimd D2M M2D   cloop-shimd <-> agentd monitor
  *
  * Field lists use buf.h types: u8 u16 u32 u64 i64 str blob; "t" is i64
  * wall-clock nanoseconds, UTIL_TIME_ZERO when unknown; "b" a bool.
@@ -36,7 +37,7 @@ struct imsg;
 enum msg_dir {
 	MSG_N2M = 1, MSG_M2N, MSG_M2K, MSG_K2M, MSG_N2K, MSG_K2N, MSG_C2M,
 	MSG_M2C, MSG_W2M, MSG_M2W, MSG_F2M, MSG_M2F, MSG_S2M, MSG_M2S,
-	MSG_J2M, MSG_M2J
+	MSG_J2M, MSG_M2J, MSG_D2M, MSG_M2D
 };
 
 /* States of a channel, seen from the receiver. */
@@ -535,6 +536,21 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
 	X(JOB_GO, 0x0604, M2J, MS_STARTING, 0, 0, 0, 1)                        \
 	X(JOB_DONE, 0x0606, J2M, MS_LIVE, 45, B_MAX, 0, 1)
 
+/* ---------------------------------------------------------- dev-shimd
+ * SHIMD_HELLO	u32 catalogue version
+ *		         fd: the monitor's mount namespace: shims start in it
+ * SHIMD_HELLO_ANS u32 catalogue version
+ * SHIMD_START	-                        fd: the new shim's end of dev-shim
+ * SHIMD_START_ANS u32 errno (0: started), i64 pid
+ * SHIMD_SWEEP	-  shims have ended: remove what is left of their cgroups
+ */
+#define DEV_SHIMD_CATALOGUE(X)                                                 \
+	X(SHIMD_HELLO, 0x0700, M2D, MS_STARTING, 4, 4, 1, 1)                   \
+	X(SHIMD_HELLO_ANS, 0x0701, D2M, MS_STARTING, 4, 4, 0, 1)               \
+	X(SHIMD_START, 0x0702, M2D, MS_SERVING, 0, 0, 1, 0)                    \
+	X(SHIMD_START_ANS, 0x0703, D2M, MS_SERVING, 12, 12, 0, 0)              \
+	X(SHIMD_SWEEP, 0x0704, M2D, MS_SERVING, 0, 0, 0, 0)
+
 #define MSG_CATALOGUES(X)                                                      \
 	HUB_NET_CATALOGUE(X)                                                   \
 	HUB_KEY_CATALOGUE(X)                                                   \
@@ -542,7 +558,8 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
 	HUB_CTL_CATALOGUE(X)                                                   \
 	DEV_FETCH_CATALOGUE(X)                                                 \
 	DEV_SHIM_CATALOGUE(X)                                                  \
-	DEV_JOB_CATALOGUE(X)
+	DEV_JOB_CATALOGUE(X)                                                   \
+	DEV_SHIMD_CATALOGUE(X)
 
 enum msg_type {
 #define X(name, number, dir, states, min, max, fd, once) MSG_##name = number,

@@ -186,20 +186,6 @@ cloopd_run(struct monitor *mon)
 	return status;
 }
 
-#ifdef CLOOP_SANITIZE
-/*
- * LeakSanitizer would trace this process at its exit, which nobody may do any
- * more once it is confined: it would end with an error of its own.
- */
-int __lsan_is_turned_off(void);
-
-int
-__lsan_is_turned_off(void)
-{
-	return 1;
-}
-#endif
-
 int
 main(int argc, char **argv)
 {

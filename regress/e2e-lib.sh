@@ -16,12 +16,13 @@
 #
 # E2E_HOST: what devices dial, 127.0.0.1 unless said; E2E_HUB_IN, E2E_IN: a
 # command in front of the hub and of the agent, such as "ip netns exec NAME";
+# E2E_AGENT_OPTIONS: further words behind the agent's;
 # E2E_STATE, E2E_AGENT_STATE: other state directories.  The pids are in hub_pid
 # and agent_pid (of the device started last), logs in $TMP/hub.log and
 # $TMP/NAME.log.  At the end everything is stopped, shims included.
 
 E2E_HOST=127.0.0.1
-E2E_IN= E2E_HUB_IN=
+E2E_IN= E2E_HUB_IN= E2E_AGENT_OPTIONS=
 hub_pid= agent_pid=
 PATH=$BUILD:$PATH
 export PATH CLOOP_LIBEXEC
@@ -109,7 +110,8 @@ is_offline()
 e2e_start_agent()
 {
 	# shellcheck disable=SC2086
-	$E2E_IN cloop-agentd -d -f "$TMP/$1.conf" >>"$TMP/$1.log" 2>&1 &
+	$E2E_IN cloop-agentd -d -f "$TMP/$1.conf" $E2E_AGENT_OPTIONS \
+	    >>"$TMP/$1.log" 2>&1 &
 	agent_pid=$!
 	track "$agent_pid"
 }

@@ -83,7 +83,7 @@ capabilities()
 	sed -n "s/^.{ W_$1, \(CAP_[A-Z_]*\),.*/\1/p" sandbox/self_caps.c |
 	    sort -u
 }
-for pair in cloopd:HUB cloop-agentd:DEVICE; do
+for pair in cloopd:HUB cloop-agentd:DEVICE cloop-shimd:SHIMS; do
 	unit=$TMP/d/usr/lib/systemd/system/${pair%:*}.service
 	capabilities "${pair#*:}" >"$TMP/want"
 	sed -n 's/^CapabilityBoundingSet=//p' "$unit" | tr ' ' '\n' | sort \
@@ -100,13 +100,15 @@ done
     fail "enforce-nft.conf: another capability than self_caps.c"
 
 command -v systemd-analyze >/dev/null || skip "systemd-analyze is not here"
-# The service needs it beside it.
-cp "$TMP/d/usr/lib/systemd/system/cloopd.socket" "$TMP/"
+# The services need them beside them.
+cp "$TMP/d/usr/lib/systemd/system/cloopd.socket" \
+    "$TMP/d/usr/lib/systemd/system/cloop-shimd.socket" "$TMP/"
 # The bounds only fall; what is left is explained in the units.
-for pair in cloopd:13 cloop-agentd:40; do
+for pair in cloopd:13 cloop-agentd:30 cloop-shimd:38; do
 	name=${pair%:*}.service
 	# Programs are looked up: those in DESTDIR, not on this machine.
-	sed "s,=/usr/sbin/,=$TMP/d/usr/sbin/," \
+	sed "s,=/usr/sbin/,=$TMP/d/usr/sbin/,
+	    s,=/usr/libexec/,=$TMP/d/usr/libexec/," \
 	    "$TMP/d/usr/lib/systemd/system/$name" >"$TMP/$name"
 	SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no \
 	    "$TMP/$name" >"$TMP/verify" 2>&1

@@ -17,6 +17,7 @@ cloopd-ctl	libevent_core libseccomp libcap-ng
 cloop-agentd	libevent_core libcrypto libseccomp libcap-ng
 agentd-fetch	libevent_core libssl libcrypto libjson-c libseccomp libcap-ng
 cloop-shim	libcap-ng
+cloop-shimd	libseccomp libcap-ng
 cloop-git	libcrypto libseccomp
 cloop-seed	libjson-c libz
 cloop-keygen	libsqlite3 libcrypto libssl

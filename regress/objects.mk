@@ -185,6 +185,7 @@ OBJS_test_fetch_incoming = $(FRAME) $(COMMON)
 LIBS_test_fetch_incoming = $(LIB_JSONC)
 OBJS_test_fetch_back = common/devjob.o $(FRAME) $(COMMON)
 LIBS_test_fetch_back = $(LIB_JSONC)
+OBJS_test_shims = $(COMMON)
 OBJS_test_wjob = agent/chan.o common/devjob.o sandbox/shim_job.o $(SPEC) \
 	$(COMMON)
 LIBS_test_wjob = $(LIB_EVENT)

@@ -87,7 +87,12 @@ struct sock_fprog;
 int self_confine_ready(const struct self_opts *o, struct sock_fprog *filter,
     struct self_report *rep);
 
-enum self_monitor { SELF_MONITOR_HUB = 1, SELF_MONITOR_DEVICE };
+enum self_monitor {
+	SELF_MONITOR_HUB = 1,
+	SELF_MONITOR_DEVICE,		/* its shims are cloop-shimd's */
+	SELF_MONITOR_DEVICE_SHIMS,	/* starts them itself */
+	SELF_MONITOR_SHIMS		/* cloop-shimd */
+};
 
 /*
  * Cut the monitor's capabilities to its table in self_caps.c, dumpable 0,

@@ -23,6 +23,7 @@
 #define W_DEVICE 0x02
 #define W_SHIM 0x04
 #define W_FENCE 0x08
+#define W_SHIMS 0x10	/* whoever starts shims */
 
 /* The hub's files stay root's: children get descriptors, never a file, and
  * are killed as their own user (spawn_kill). */
@@ -38,13 +39,19 @@ static const struct self_cap {
 	{ W_DEVICE, CAP_CHOWN, "trees and homes belong to the workload" },
 	{ W_DEVICE, CAP_DAC_OVERRIDE, "cleaning trees of another user" },
 	{ W_DEVICE, CAP_FOWNER, "modes of files it gave away" },
-	{ W_DEVICE, CAP_SETUID, "fetcher and workloads become users" },
-	{ W_DEVICE, CAP_SETGID, "fetcher and workloads drop groups" },
+	{ W_DEVICE, CAP_SETUID, "the fetcher becomes its user" },
+	{ W_DEVICE, CAP_SETGID, "the fetcher drops groups" },
 	{ W_DEVICE, CAP_SYS_CHROOT, "the fetcher enters an empty directory" },
-	{ W_DEVICE, CAP_KILL, "ending the fetcher; inherited by shims" },
+	{ W_DEVICE, CAP_KILL, "ending the fetcher and shims" },
 	{ W_DEVICE, CAP_SETPCAP, "children empty their bounding set" },
-	{ W_DEVICE, CAP_SYS_ADMIN, "namespaces and mounts of a sandbox" },
-	{ W_DEVICE, CAP_SETFCAP, "a workload's user namespace maps uid 0" },
+	{ W_SHIMS, CAP_DAC_OVERRIDE, "a tree of another user is mounted" },
+	{ W_SHIMS, CAP_SETUID, "workloads become their user" },
+	{ W_SHIMS, CAP_SETGID, "workloads drop groups" },
+	{ W_SHIMS, CAP_SYS_CHROOT, "the monitor's mount namespace" },
+	{ W_SHIMS, CAP_KILL, "shims keep it, for their workload" },
+	{ W_SHIMS, CAP_SETPCAP, "shims empty their bounding set" },
+	{ W_SHIMS, CAP_SYS_ADMIN, "namespaces and mounts of a sandbox" },
+	{ W_SHIMS, CAP_SETFCAP, "a workload's user namespace maps uid 0" },
 	{ W_SHIM, CAP_KILL, "signals to the workload's user" },
 	{ W_FENCE, CAP_NET_ADMIN, "nft: sources that may not connect" },
 };
@@ -66,7 +73,17 @@ self_caps_mask(unsigned int who)
 uint64_t
 self_caps_find_monitor(enum self_monitor which)
 {
-	return self_caps_mask(which == SELF_MONITOR_HUB ? W_HUB : W_DEVICE);
+	switch (which) {
+	case SELF_MONITOR_HUB:
+		return self_caps_mask(W_HUB);
+	case SELF_MONITOR_DEVICE:
+		return self_caps_mask(W_DEVICE);
+	case SELF_MONITOR_DEVICE_SHIMS:
+		return self_caps_mask(W_DEVICE | W_SHIMS);
+	case SELF_MONITOR_SHIMS:
+		return self_caps_mask(W_SHIMS);
+	}
+	return 0;
 }
 
 uint64_t

@@ -467,7 +467,8 @@ self_deny(scmp_filter_ctx ctx, int nr, enum self_monitor which)
 	size_t i;
 	int rc = 0;
 
-	if (nr != SCMP_SYS(bpf) || which != SELF_MONITOR_DEVICE)
+	if (nr != SCMP_SYS(bpf) || (which != SELF_MONITOR_DEVICE_SHIMS &&
+	    which != SELF_MONITOR_SHIMS))
 		return seccomp_rule_add(ctx, action, nr, 0);
 	for (i = 0; i < NELEM(others) && rc == 0; i++)
 		rc = seccomp_rule_add_array(ctx, action, nr, 1, &others[i]);

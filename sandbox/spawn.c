@@ -150,11 +150,13 @@ static int
 spawn_set_fds(const struct spawn_run *run, int *errp)
 {
 	int log_fd = run->opts->log_fd != 0 ? run->opts->log_fd : 2;
+	int channel = run->opts->channel_fd != 0 ? run->opts->channel_fd :
+	    run->channel[1];
 	int null_fd, chan_fd, err_fd;
 
 	if ((null_fd = fcntl(run->null_fd, F_DUPFD_CLOEXEC, 10)) == -1 ||
 	    (log_fd = fcntl(log_fd, F_DUPFD_CLOEXEC, 10)) == -1 ||
-	    (chan_fd = fcntl(run->channel[1], F_DUPFD_CLOEXEC, 10)) == -1 ||
+	    (chan_fd = fcntl(channel, F_DUPFD_CLOEXEC, 10)) == -1 ||
 	    (err_fd = fcntl(run->err[1], F_DUPFD_CLOEXEC, 10)) == -1)
 		return -1;
 	if (dup2(null_fd, 0) == -1 || dup2(null_fd, 1) == -1 ||
@@ -182,6 +184,9 @@ spawn_child(void *arg)
 	}
 	spawn_reset_signals();
 	umask(077);
+	if (run->opts->mnt_fd != 0 &&
+	    setns(run->opts->mnt_fd, CLONE_NEWNS) == -1)
+		goto fail;
 	if (chdir("/") == -1 || spawn_set_fds(run, &err_fd) == -1)
 		goto fail;
 	execve(run->path, (char *const *)(uintptr_t)run->argv, run->envp);
@@ -260,7 +265,7 @@ spawn_prepare(struct spawn_run *run)
 	if ((run->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC)) == -1 ||
 	    pipe2(run->err, O_CLOEXEC) == -1)
 		return CL_SYSTEM;
-	return imsg_pair(run->channel);
+	return run->opts->channel_fd != 0 ? CL_OK : imsg_pair(run->channel);
 }
 
 int

@@ -30,6 +30,11 @@ struct spawn_opts {
 	const char *user;
 	int flags;		/* SPAWN_* */
 	int log_fd;		/* becomes 2; 0: our own 2 */
+	/* Becomes the channel; borrowed; *fdp is -1 then.  0: a new pair. */
+	int channel_fd;
+	/* Mount namespace to start in; borrowed; needs CAP_SYS_ADMIN and
+	 * CAP_SYS_CHROOT.  0: ours. */
+	int mnt_fd;
 };
 
 /*

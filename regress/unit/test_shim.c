@@ -602,9 +602,9 @@ test_confined_monitor(void)
 	    "(00 §3.4)");
 	fflush(stdout);
 	if ((pid = fork()) == 0) {
-		if (self_confine_monitor(SELF_MONITOR_DEVICE, &rep) != CL_OK)
+		rig_open(&g);	/* directories: as cloop-agentd */
+		if (self_confine_monitor(SELF_MONITOR_SHIMS, &rep) != CL_OK)
 			_exit(2);
-		rig_open(&g);
 		rig_set(&g, "id -u; ls /proc | grep -c '^[0-9]'; "
 		    "tr -s ' ' </proc/self/uid_map; "
 		    "grep 'Max processes' /proc/self/limits | tr -s ' '");
@@ -627,8 +627,9 @@ test_confined_monitor(void)
 }
 
 /*
- * What etc/cloop-agentd.service takes away: RestrictNamespaces= refuses
- * clone3 as a whole, ProtectKernelTunables= makes /proc/sys read-only.
+ * What the shipped units take away: RestrictNamespaces= refuses clone3 as a
+ * whole (cloop-shimd), ProtectKernelTunables= makes /proc/sys read-only
+ * (cloop-agentd).
  */
 static int
 restrict_like_unit(void)

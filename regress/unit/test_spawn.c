@@ -7,6 +7,7 @@
  */
 #include "unit.h"
 
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,10 +17,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "common/err.h"
+#include "common/imsg.h"
 #include "sandbox/self_int.h"
 #include "sandbox/spawn.h"
 
@@ -255,6 +258,90 @@ test_kill(void)
 	ASSERT_INT_EQ(WEXITSTATUS(status), 0);
 }
 
+/* cloop-shimd passes on a channel that it never had the other end of. */
+static void
+test_given_channel(void)
+{
+	struct spawn_opts o = { .program = "speaker" };
+	char text[8];
+	int fds[2], fd, status;
+	pid_t pid;
+
+	TEST_START("a channel that was made before (00 §3.1)");
+	make_program("speaker", "#!/bin/sh\nprintf hello >&3\n", 0755);
+	ASSERT_ERR(imsg_pair(fds), CL_OK);
+	o.channel_fd = fds[1];
+	ASSERT_ERR(spawn_start(&o, &pid, &fd), CL_OK);
+	ASSERT_INT_EQ(fd, -1);
+	ASSERT_INT_EQ(waitpid(pid, &status, 0), pid);
+	ASSERT_INT_EQ(status, 0);
+	ASSERT_INT_EQ(read(fds[0], text, sizeof(text)), 5);
+	ASSERT_INT_EQ(memcmp(text, "hello", 5), 0);
+	ASSERT_INT_EQ(close(fds[1]), 0);	/* borrowed: still ours */
+	close(fds[0]);
+}
+
+/* In a child: a mount namespace in which /mnt holds the file "mine". */
+static pid_t
+make_namespace(int *mnt_fd)
+{
+	int ready[2], mine;
+	char path[64];
+	pid_t pid;
+
+	ASSERT_INT_EQ(pipe2(ready, O_CLOEXEC), 0);
+	fflush(stdout);
+	if ((pid = fork()) == 0) {
+		if (unshare(CLONE_NEWNS) == -1 ||
+		    mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == -1 ||
+		    mount("none", "/mnt", "tmpfs", 0, NULL) == -1 ||
+		    (mine = creat("/mnt/mine", 0600)) == -1 ||
+		    write(ready[1], "y", 1) != 1)
+			_exit(1);
+		for (;;)
+			(void)pause();
+	}
+	close(ready[1]);
+	*mnt_fd = -1;
+	if (read(ready[0], path, 1) == 1) {
+		snprintf(path, sizeof(path), "/proc/%ld/ns/mnt", (long)pid);
+		*mnt_fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	close(ready[0]);
+	return pid;
+}
+
+static void
+test_namespace(void)
+{
+	struct spawn_opts o = { .program = "lister" };
+	char text[128], ours[64], after[64];
+	ssize_t n;
+	pid_t pid;
+	int fd;
+
+	TEST_START("another mount namespace (00 §3.1)");
+	make_program("lister", "#!/bin/sh\nexec 1>&2; pwd; ls /mnt\n", 0755);
+	pid = make_namespace(&o.mnt_fd);
+	if (o.mnt_fd == -1) {
+		(void)waitpid(pid, NULL, 0);
+		TEST_SKIP("no mount namespace can be made here");
+	}
+	n = readlink("/proc/self/ns/mnt", ours, sizeof(ours));
+	run(&o, text, sizeof(text));
+	ASSERT_STRING_EQ(text, "/\nmine\n");
+	/* The child shares our memory, not our view. */
+	ASSERT_INT_EQ(readlink("/proc/self/ns/mnt", after, sizeof(after)), n);
+	ASSERT_INT_EQ(memcmp(ours, after, (size_t)n), 0);
+	close(o.mnt_fd);
+	kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	o.mnt_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	ASSERT_ERR(spawn_start(&o, &pid, &fd), CL_SYSTEM);
+	ASSERT_INT_EQ(errno, EINVAL);
+	close(o.mnt_fd);
+}
+
 /* A helper must not outlive its monitor; a shim must. */
 static void
 check_parent_death(int flags, int dies)
@@ -297,6 +384,10 @@ test_parent_death(void)
 	check_parent_death(SPAWN_SURVIVE, 0);
 	snprintf(command, sizeof(command), "%s/helper", dir);
 	unlink(command);
+	snprintf(command, sizeof(command), "%s/speaker", dir);
+	unlink(command);
+	snprintf(command, sizeof(command), "%s/lister", dir);
+	unlink(command);
 	snprintf(command, sizeof(command), "%s/sleeper", dir);
 	unlink(command);
 	snprintf(command, sizeof(command), "%s/broken", dir);
@@ -311,4 +402,4 @@ test_parent_death(void)
 }
 
 UNIT_MAIN(test_layout, test_untouched, test_failures, test_kill,
-    test_parent_death)
+    test_given_channel, test_namespace, test_parent_death)

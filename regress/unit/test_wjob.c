@@ -26,15 +26,13 @@ static pid_t child;
 static struct devjob_result got;
 
 int
-spawn_start(const struct spawn_opts *o, pid_t *pidp, int *fdp)
+shims_start(struct agentd *ag, pid_t *pidp, int *fdp)
 {
 	int fds[2], ready[2];
 	char byte;
 
 	if (spawn_result != 0)
 		return spawn_result;
-	ASSERT_STRING_EQ(o->program, "cloop-shim");
-	ASSERT_INT_EQ(o->flags, SPAWN_SURVIVE);
 	ASSERT_ERR(imsg_pair(fds), CL_OK);
 	ASSERT_INT_EQ(pipe(ready), 0);
 	fflush(stdout);

@@ -122,7 +122,9 @@ hs_update_events(struct hs *s)
 {
 	unsigned int wants, changed;
 
-	if (s->state == HST_LINGER)
+	if (s->waits)
+		wants = 0;
+	else if (s->state == HST_LINGER)
 		wants = TLSIO_READ | (s->shut ? 0 : TLSIO_WRITE);
 	else
 		wants = tlsio_get_wants(s->io, hs_is_reading(s),
@@ -393,8 +395,8 @@ hs_get_read_len(struct hub *hub, int n)
 	return n == 0 ? HS_READ_LITTLE : 0;
 }
 
-void
-hs_pump(struct hs *s)
+static void
+hs_pump_now(struct hs *s)
 {
 	size_t len;
 	int i, r;
@@ -402,10 +404,6 @@ hs_pump(struct hs *s)
 	s->more = 0;
 	s->turn = s->hub->sessions.turn;
 	if (s->state == HST_TLS) {
-		if (!hs_has_turn(s->hub)) {
-			s->more = 1;
-			return;
-		}
 		r = tlsio_handshake(s->io);
 		if (r == CL_INCOMPLETE)
 			return;
@@ -435,6 +433,40 @@ hs_pump(struct hs *s)
 			hs_fail(s, r);
 			return;
 		}
+	}
+}
+
+/*
+ * A handshake stands in line behind those that came before it.  A thousand
+ * of them would otherwise be called in every turn, to be told to wait.
+ */
+void
+hs_pump(struct hs *s)
+{
+	struct hs_table *t = &s->hub->sessions;
+
+	if (s->state != HST_TLS ||
+	    (TAILQ_EMPTY(&t->waiting) && hs_has_turn(s->hub))) {
+		hs_pump_now(s);
+		return;
+	}
+	if (!s->waits)
+		TAILQ_INSERT_TAIL(&t->waiting, s, waiting_link);
+	s->waits = 1;
+}
+
+void
+hs_pump_waiting(struct hub *hub)
+{
+	struct hs_table *t = &hub->sessions;
+	struct hs *s;
+
+	while ((s = TAILQ_FIRST(&t->waiting)) != NULL && hs_has_turn(hub)) {
+		TAILQ_REMOVE(&t->waiting, s, waiting_link);
+		s->waits = 0;
+		if (s->state != HST_DEAD)
+			hs_pump_now(s);
+		hs_set_dirty(s);
 	}
 }
 

@@ -191,6 +191,7 @@ hs_init(struct hs_table *t)
 	TAILQ_INIT(&t->young);
 	TAILQ_INIT(&t->live);
 	TAILQ_INIT(&t->dirty);
+	TAILQ_INIT(&t->waiting);
 	t->next_conn = 1;
 }
 
@@ -286,6 +287,8 @@ hs_free(struct hs *s)
 	if (s->session != 0)
 		RB_REMOVE(hs_numbers, &t->numbers, s);
 	TAILQ_REMOVE(&t->young, s, link);
+	if (s->waits)
+		TAILQ_REMOVE(&t->waiting, s, waiting_link);
 	t->nyoung--;
 	t->nfreed++;
 	t->assembling -= s->assembling;
@@ -412,6 +415,7 @@ hs_settle_all(struct hub *hub)
 	struct hs_queue now;
 	struct hs *s;
 
+	hs_pump_waiting(hub);
 	/* What becomes dirty meanwhile waits for the next turn. */
 	TAILQ_INIT(&now);
 	TAILQ_CONCAT(&now, &t->dirty, dirty_link);
@@ -432,7 +436,7 @@ hs_settle_all(struct hub *hub)
 		if (s->state == HST_DEAD)
 			hs_free(s);
 	}
-	return !TAILQ_EMPTY(&t->dirty);
+	return !TAILQ_EMPTY(&t->dirty) || !TAILQ_EMPTY(&t->waiting);
 }
 
 /* Frames of many sessions in one message (SESSION_SEEN). */

@@ -102,6 +102,7 @@ struct hs_table {
 	struct hs_queue young;	/* not live: looked at on each tick */
 	struct hs_queue live;	/* looked at by the watchdog */
 	struct hs_queue dirty;	/* to be settled at the end of the turn */
+	struct hs_queue waiting;	/* handshakes, for time in a turn */
 	size_t nyoung, nlive, nrequests;
 	size_t assembling;	/* bytes of unfinished messages */
 	int64_t handshakes_end;		/* none in this turn after it */
@@ -123,6 +124,7 @@ struct hs {
 	RB_ENTRY(hs) by_number;
 	TAILQ_ENTRY(hs) link;		/* young or live */
 	TAILQ_ENTRY(hs) dirty_link;
+	TAILQ_ENTRY(hs) waiting_link;
 	struct hub *hub;
 	uint64_t session;		/* monitor-issued; 0: none yet */
 	struct ask_owner asks;		/* its number is the connection's */
@@ -130,6 +132,7 @@ struct hs {
 	int64_t deadline;		/* 0: none */
 	unsigned int tls : 1;
 	unsigned int dirty : 1;
+	unsigned int waits : 1;		/* has no events meanwhile */
 	unsigned int later : 1;		/* rate-limited: answer 429 */
 	unsigned int paused : 1;	/* an ask is out: no frame is read */
 	unsigned int held : 1;		/* msg is to be handled again */
@@ -230,6 +233,8 @@ int hs_open_io(struct hs *s, int fd);
 void hs_close_io(struct hs *s);
 /* Read and handle what is there; at the end of a turn: write. */
 void hs_pump(struct hs *s);
+/* The handshakes that wait, as far as the turn's time goes. */
+void hs_pump_waiting(struct hub *hub);
 void hs_flush(struct hs *s);
 void hs_update_events(struct hs *s);
 int hs_has_output(const struct hs *s);

@@ -404,6 +404,7 @@ hs_pump_now(struct hs *s)
 	s->more = 0;
 	s->turn = s->hub->sessions.turn;
 	if (s->state == HST_TLS) {
+		s->begun = 1;
 		r = tlsio_handshake(s->io);
 		if (r == CL_INCOMPLETE)
 			return;
@@ -438,21 +439,26 @@ hs_pump_now(struct hs *s)
 
 /*
  * A handshake stands in line behind those that came before it.  A thousand
- * of them would otherwise be called in every turn, to be told to wait.
+ * of them would otherwise be called in every turn, to be told to wait.  One
+ * that has begun goes first: most of its work is done.
  */
 void
 hs_pump(struct hs *s)
 {
 	struct hs_table *t = &s->hub->sessions;
 
-	if (s->state != HST_TLS ||
-	    (TAILQ_EMPTY(&t->waiting) && hs_has_turn(s->hub))) {
+	if (s->state != HST_TLS || ((s->begun ||
+	    TAILQ_EMPTY(&t->waiting)) && hs_has_turn(s->hub))) {
 		hs_pump_now(s);
 		return;
 	}
-	if (!s->waits)
-		TAILQ_INSERT_TAIL(&t->waiting, s, waiting_link);
+	if (s->waits)
+		return;
 	s->waits = 1;
+	if (s->begun)
+		TAILQ_INSERT_HEAD(&t->waiting, s, waiting_link);
+	else
+		TAILQ_INSERT_TAIL(&t->waiting, s, waiting_link);
 }
 
 void

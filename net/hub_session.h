@@ -133,6 +133,7 @@ struct hs {
 	unsigned int tls : 1;
 	unsigned int dirty : 1;
 	unsigned int waits : 1;		/* has no events meanwhile */
+	unsigned int begun : 1;		/* its handshake had a turn */
 	unsigned int later : 1;		/* rate-limited: answer 429 */
 	unsigned int paused : 1;	/* an ask is out: no frame is read */
 	unsigned int held : 1;		/* msg is to be handled again */

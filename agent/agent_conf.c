@@ -75,7 +75,8 @@ const struct conf_row agent_conf_rows[] = {
 	PATH_ROW("CredentialFile", credential_file, NULL),
 	PATH_ROW("StateDirectory", state_dir, NULL),
 	PATH_ROW("RuntimeDirectory", runtime_dir, NULL),
-	PATH_ROW("ShimSocket", shim_socket, NULL),
+	{ "ShimSocket", CONF_PATH, OFF(shim_socket), 1, 107, NULL,
+	    CONF_NONE_OK, NULL, NULL },		/* sun_path */
 	PATH_ROW("WorkDirRoot", workdir_root, NULL),
 	{ "MaxConcurrent", CONF_STRING, OFF(max_concurrent), 0, 16, "auto", 0,
 	    NULL, agent_conf_check_concurrent },

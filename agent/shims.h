@@ -25,8 +25,8 @@ struct shims {
 
 /*
  * Connect to cloop-shimd; nothing to do without ShimSocket.  On failure
- * errno or the code says what is wrong with it: CL_SYSTEM, CL_TOOBIG (path),
- * CL_TIMEOUT, CL_EOF (it refused us), CL_FORMAT, CL_VERSION.
+ * errno or the code says what is wrong with it: CL_SYSTEM, CL_TIMEOUT, CL_EOF
+ * (it refused us), CL_FORMAT, CL_VERSION.
  */
 int shims_open(struct agentd *a);
 /*

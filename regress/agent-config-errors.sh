@@ -45,6 +45,10 @@ conf "Server ftp://127.0.0.1/"
 refused 1 "ftp://127.0.0.1/" "-t looks at the URL, too" -t
 conf "RetainUnacked 1G" "SpoolLimit 1M"
 refused 1 RetainUnacked "a window larger than the spool" -t
+conf "ShimSocket /$(printf %0107d 0)"
+refused 1 "longer than 107 bytes" "a socket's path of 108 bytes" -t
+conf "Server wss://127.0.0.1:9/" "ShimSocket /$(printf %0106d 0)"
+refused 1 "$TMP/token" "one of 107 is good"
 conf "Server wss://127.0.0.1:9/"
 refused 2 usage "an unknown flag" --frobnicate
 refused 1 "$TMP/token" "a missing token file"

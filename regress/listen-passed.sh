@@ -52,7 +52,7 @@ e2e_stop "$hub_pid"
 cat >"$TMP/in" <<'SH'
 #!/bin/sh
 at=$(sed -n 's/^ListenAgents //p' "$TMP/cloopd.conf")
-exec python3 "$manager" "$at" -- unshare -n "$@"
+exec python3 "$manager" -r "$at" -- unshare -n "$@"
 SH
 E2E_HUB_IN="sh $TMP/in"
 : >"$TMP/hold"

@@ -13,7 +13,7 @@ sock=$TMP/shimd.sock
 start_shimd()
 {
 	shimd_ready=$(grep -c event=confined "$TMP/shimd.log" 2>/dev/null)
-	python3 "$SRC/regress/fixtures/manager.py" "packet:$sock" -- \
+	python3 "$SRC/regress/fixtures/manager.py" -r "packet:$sock" -- \
 	    "$CLOOP_LIBEXEC/cloop-shimd" >>"$TMP/shimd.log" 2>&1 &
 	manager_pid=$!
 	track "$manager_pid"
@@ -121,9 +121,7 @@ ends()
 long killed
 is "its shim is a child of cloop-shimd" \
     "$(status PPid "$(shims)")" "$shimd"
-: >"$TMP/hold"
 kill -KILL "$shimd"
-rm "$TMP/hold"
 wait_for 20 e2e_has_more "$TMP/shimd.log" event=confined 1 ||
     fail "no second cloop-shimd"
 shimd=$(e2e_children "$manager_pid" | tr -d ' ')

@@ -200,10 +200,16 @@ shims_start(struct agentd *a, pid_t *pidp, int *fdp)
 int
 shims_sweep(struct agentd *a)
 {
+	int i;
+
 	if (a->conf.shim_socket == NULL)
 		return 0;
-	/* One that is not there now sweeps when it starts. */
-	if (a->shims.state == MS_SERVING)
-		(void)shims_send(&a->shims, MSG_SHIMD_SWEEP, NULL, -1);
+	/* The one that started them may have been replaced meanwhile: they
+	 * are no children of the next, which hears of it from us. */
+	for (i = 0; i < 2 && shims_open(a) == CL_OK; i++) {
+		if (shims_send(&a->shims, MSG_SHIMD_SWEEP, NULL, -1) == CL_OK)
+			break;
+		shims_close(a);
+	}
 	return 1;
 }

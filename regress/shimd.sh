@@ -157,6 +157,21 @@ if grep -q "event=confinement.*cgroup=\(v2\|hybrid\)" "$TMP/shimd.log"; then
 	wait_for 15 sh -c "! ls -d '$leaf'*" &&
 	    pass "cloop-shimd sweeps that of a killed one" ||
 	    fail "$leaf* stays"
+	# Nobody's child any more, and the agent's connection is the old one's.
+	long orphaned
+	leaf=$group/w$(shims)-
+	starts=$(grep -c event=confined "$TMP/shimd.log")
+	kill -KILL "$shimd"
+	wait_for 20 e2e_has_more "$TMP/shimd.log" event=confined "$starts" ||
+	    fail "no third cloop-shimd"
+	shimd=$(e2e_children "$manager_pid" | tr -d ' ')
+	ls -d "$leaf"* >/dev/null 2>&1 && pass "it stays while it is used" ||
+	    fail "no $leaf*"
+	kill -KILL "$(shims)"
+	wait "$long_pid"
+	wait_for 15 sh -c "! ls -d '$leaf'*" &&
+	    pass "also when another cloop-shimd had started it" ||
+	    fail "$leaf* stays"
 else
 	note "no cgroup can be made here: the sweep was not tried"
 fi

@@ -46,8 +46,8 @@ BENCH_NPM = ws@8
 
 # -------------------------------------------------------------------- programs
 # One list of objects and one of libraries per program.  The link line is the
-# proof of who can do what (style 3.1): only the unprivileged network
-# programs see TLS and JSON, and they never see SQLite.
+# proof of who can do what: only the unprivileged network programs see TLS
+# and JSON, and they never see SQLite.
 
 PROGS = cloopd cloopd-net cloopd-key cloopd-ctl cloopd-fence cloop-agentd \
 	agentd-fetch cloop-shim cloop-shimd cloop-git cloop-seed cloop-keygen \

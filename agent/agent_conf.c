@@ -333,7 +333,7 @@ agent_conf_apply_args(struct agent_conf *c, const struct agent_conf_args *a,
 	agent_conf_set_string(&c->server, a->over.server);
 	agent_conf_set_string(&c->pin, a->over.pin);
 	if (n != NULL) {
-		/* 04 §2.1: values below 1 mean the default. */
+		/* Values below 1 mean the default. */
 		if (strtonum(n, INT32_MIN, MAX_CONCURRENT, &why) < 1)
 			n = why == NULL ? "auto" : n;
 		if ((why = agent_conf_check_concurrent(n)) != NULL) {
@@ -372,8 +372,8 @@ agent_conf_find_home(void)
 }
 
 /*
- * Directories that depend on who runs us: the system's for root, those of
- * the reference (02 §6) for everybody else.
+ * Directories that depend on who runs us: the system's for root, those of the
+ * reference agent for everybody else.
  */
 static void
 agent_conf_set_dirs(struct agent_conf *c)

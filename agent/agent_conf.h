@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Configuration of cloop-agentd (08 §2.2) and its command line (02 §8.2).
+ * Configuration of cloop-agentd and its command line.
  */
 #ifndef CLOOP_AGENT_CONF_H
 #define CLOOP_AGENT_CONF_H
@@ -14,15 +14,15 @@
 #include "../common/limits.h"
 
 /*
- * The highest protocol version that the hello may offer.  01 §17 "Safe
- * minimum" allows 26 to a device that lacks features when it (a) advertises
- * each matching capability as false, which agent/caps_* does, (b) answers
- * every request frame it can receive, which agent/fetch_* does (revoke,
- * attach, upgrade, harness, probe, device channels included), and (c)
- * refuses the start, with started.error, for each member that an older
- * device would silently ignore, which start_check_support() does.  Whoever
- * breaks one of the three lowers this number to the version before the one
- * that brought the feature (01 §15).
+ * The highest protocol version that the hello may offer.  A device that lacks
+ * features may say 26 when it (a) advertises each matching capability as
+ * false, which agent/caps_* does, (b) answers every request frame it can
+ * receive, which agent/fetch_* does (revoke, attach, upgrade, harness, probe,
+ * device channels included), and (c) refuses the start, with started.error,
+ * for each member that an older device would silently ignore, which
+ * start_check_support() does.  Whoever breaks one of the three lowers this
+ * number to the version before the one that brought the feature
+ * (cloop-protocol(7), Versions).
  */
 #define AGENT_PROTOCOL_MAX PROTO_MAX
 

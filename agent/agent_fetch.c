@@ -2,12 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * agentd-fetch: the device's network process (00 §3.2).  Two roles:
- * `session` holds the connection to the hub and the credential, `resolver`
- * answers one name.  Runs as _cloop-fetch, chrooted (session), under
- * seccomp; descriptor 3 is the monitor, everything else came over it.
- * Trusts the monitor; the hub only to say what should be done, never that
- * it may be.
+ * agentd-fetch: the device's network process.  Two roles: `session` holds the
+ * connection to the hub and the credential, `resolver` answers one name.
+ * Runs as _cloop-fetch, chrooted (session), under seccomp; descriptor 3 is
+ * the monitor, everything else came over it.  Trusts the monitor; the hub
+ * only to say what should be done, never that it may be.
  */
 #include <bsd/unistd.h>
 #include <event2/event.h>

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-agentd, the device monitor (00 §3.2): root, or one unprivileged user
- * (04 §0.3).  It starts and watches agentd-fetch, which talks to the hub,
- * and has one cloop-shim for each workload, which outlives it; it opens
- * files and passes descriptors.  It has no network socket and parses no byte of
- * the hub's: the catalogue in common/msgcat.h is all that reaches it.
+ * cloop-agentd, the device monitor: root, or one unprivileged user.  It
+ * starts and watches agentd-fetch, which talks to the hub, and has one
+ * cloop-shim for each workload, which outlives it; it opens files and passes
+ * descriptors.  It has no network socket and parses no byte of the hub's: the
+ * catalogue in common/msgcat.h is all that reaches it.
  *
  * SIGTERM hands the workloads over: the hub is told "reconnect", the shims
  * go on and write their spools, and the next agent on this StateDirectory
@@ -39,7 +39,7 @@
 #include "fetchctl.h"
 #include "workloads.h"
 
-#define AGENTD_STOP_MS 25000	/* 04 §29: gone within this, whatever hangs */
+#define AGENTD_STOP_MS 25000	/* gone within this, whatever hangs */
 #define AGENTD_NSIGNALS 5
 #define AGENTD_SWEEP_AGE_S 60	/* a neighbour may just be making one */
 
@@ -251,7 +251,7 @@ agentd_check_only(struct agentd *a)
 	return 0;
 }
 
-/* 04 §2.2 step 9, and what this machine lets us do for workloads. */
+/* Confine ourselves; find what this machine lets us do for workloads. */
 static void
 agentd_confine(struct agentd *a)
 {

@@ -22,7 +22,7 @@
 #include "url.h"
 #include "workdir.h"
 
-#define AGENTD_EXIT_REFUSED 77	/* permanent end, 04 §4.2 */
+#define AGENTD_EXIT_REFUSED 77	/* permanent end */
 
 struct event_base;
 struct fetchctl;
@@ -72,17 +72,17 @@ void startup_init(struct agentd *a);
 /* -t: what can be said of the configuration alone.  0 or -1, as below. */
 int startup_check_conf(struct agentd *a);
 /*
- * 04 §2.2 steps 1 to 10: everything that can fail for good, in order.
- * Errors are written as one clear line and are final; -1 then.
+ * The start: everything that can fail for good, in order.  Errors are written
+ * as one clear line and are final; -1 then.
  */
-int startup_load(struct agentd *a);	/* 1-4: who and where to */
-int startup_prepare(struct agentd *a);	/* 5-8: files, root, lock */
-void startup_log_banner(const struct agentd *a);	/* 10 */
+int startup_load(struct agentd *a);	/* who and where to */
+int startup_prepare(struct agentd *a);	/* files, root, lock */
+void startup_log_banner(const struct agentd *a);
 void startup_clear(struct agentd *a);
 
 /*
- * Keep what welcome gave us (04 §3.2): the file first, then the token file
- * goes, then the bearer in memory is exchanged.  CL_*; 0 when it is saved.
+ * Keep what welcome gave us: the file first, then the token file goes, then
+ * the bearer in memory is exchanged.  CL_*; 0 when it is saved.
  */
 int startup_save_enrolled(struct agentd *a, const char *agent_id,
     const char *credential);

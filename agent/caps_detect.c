@@ -5,7 +5,7 @@
  * What this device tells the hub about itself.  Runs in the device monitor;
  * looks at its own machine only.  A capability whose feature this build does
  * not have is false with an issue text, whatever the machine could do: the
- * hub dispatches by what is said here (01 §17, "Safe minimum").
+ * hub dispatches by what is said here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ caps_put_label(struct caps *c, const char *label)
 
 	if (eq == NULL)
 		return;		/* the configuration takes none such */
-	/* Both sides are trimmed (02 §8.1); a later one wins. */
+	/* Both sides are trimmed; a later one wins. */
 	label += strspn(label, " \t");
 	for (end = eq; end > label && strchr(" \t", end[-1]) != NULL; end--)
 		;

@@ -2,10 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Capability detection (04 §5), fresh for every hello and inventory.
- * Bounded in time and never fatal: what cannot be found out is reported as
- * absent.  Advertised is what works in this build, not what the machine
- * would have.
+ * Capability detection, fresh for every hello and inventory.  Bounded in time
+ * and never fatal: what cannot be found out is reported as absent.
+ * Advertised is what works in this build, not what the machine would have.
  */
 #ifndef CLOOP_CAPS_DETECT_H
 #define CLOOP_CAPS_DETECT_H
@@ -23,7 +22,7 @@ void caps_detect_host(struct caps *c);
  * makes a machine, and a guest of two instructions halts within a second.
  */
 int caps_detect_kvm(const char *device);
-/* caps_usb.c: 04 §5.1, below these two directories. */
+/* caps_usb.c: the USB inventory, from these two directories. */
 void caps_detect_usb(struct caps *c, const char *sysfs, const char *dev);
 
 #endif

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The USB inventory (04 §5.1) from sysfs.  The strings come out of the
- * firmware of whatever was plugged in: cut, stripped of control characters
- * here at the source, and an entry that breaks a rule is left out by itself.
- * Everything is bounded: devices, strings, interface nodes, depth.
+ * The USB inventory from sysfs.  The strings come out of the firmware of
+ * whatever was plugged in: cut, stripped of control characters here at the
+ * source, and an entry that breaks a rule is left out by itself.  Everything
+ * is bounded: devices, strings, interface nodes, depth.
  */
 #include <sys/stat.h>
 

@@ -27,7 +27,7 @@
 #include "credential.h"
 
 #define CREDENTIAL_SPACE " \t\r\n\v\f"
-#define MAX_TOKEN_FILE_LEN 65536	/* 02 §5.1 */
+#define MAX_TOKEN_FILE_LEN 65536
 
 static int
 credential_is_blank(const char *s)
@@ -55,7 +55,7 @@ credential_clear(struct credential *c)
 	memset(c, 0, sizeof(*c));
 }
 
-/* The members of the file in the order of 02 §6. */
+/* The members of the file in the order in which they are written. */
 static const struct credential_row {
 	const char *key;
 	size_t offset;		/* in struct credential; 0: not kept */
@@ -128,7 +128,7 @@ credential_parse(const void *p, size_t len, struct credential *c,
 
 /*
  * Open and read a file that holds a secret: no link, owner root or us.
- * Permission bits are only reported (02 §5.1, §6: warning, not refusal).
+ * Permission bits are only reported: a warning, no refusal.
  */
 static int
 credential_load_bytes(const char *path, size_t max, uint8_t **datap,

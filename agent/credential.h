@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The device's credential file (02 §6) and the token file (02 §5.1).
+ * The device's credential file and the token file.
  */
 #ifndef CLOOP_CREDENTIAL_H
 #define CLOOP_CREDENTIAL_H
@@ -30,9 +30,9 @@ struct credential {
 
 /*
  * Load and check.  CL_NOTFOUND: there is no such file (not enrolled).
- * Otherwise an error is fatal for the daemon (04 §2.2): CL_DENIED (symbolic
- * link, foreign owner), CL_FORMAT, CL_TOOBIG, CL_SYSTEM, CL_NOMEM; *whyp is
- * a constant text.  *flagsp gets CREDENTIAL_*.
+ * Otherwise an error is fatal for the daemon: CL_DENIED (symbolic link,
+ * foreign owner), CL_FORMAT, CL_TOOBIG, CL_SYSTEM, CL_NOMEM; *whyp is a
+ * constant text.  *flagsp gets CREDENTIAL_*.
  */
 int credential_load(const char *path, struct credential *c, int *flagsp,
     const char **whyp);
@@ -51,10 +51,10 @@ struct credential_change {
 	const char *enrolled_at;
 };
 /*
- * Apply the change to *c and write the file: known members in the order of
- * 02 §6 first, two spaces, final newline, 0600, atomically; the directory
- * is made 0700.  CL_SYSTEM, CL_NOMEM, CL_TOOBIG, CL_FORMAT; *c keeps its old
- * content on failure.
+ * Apply the change to *c and write the file: known members first, in their
+ * order, two spaces, final newline, 0600, atomically; the directory is made
+ * 0700.  CL_SYSTEM, CL_NOMEM, CL_TOOBIG, CL_FORMAT; *c keeps its old content
+ * on failure.
  */
 int credential_save(const char *path, struct credential *c,
     const struct credential_change *change);

@@ -4,8 +4,8 @@
  *
  * Workload environments.  Runs in the device monitor; the entries come from
  * the hub and are passed on as they are, never interpreted.  Of our own
- * environment only names on a list get through, so that no credential of
- * the agent can (04 §14.1).  Entries may be secrets: every copy is wiped.
+ * environment only names on a list get through, so that no credential of the
+ * agent can.  Entries may be secrets: every copy is wiped.
  */
 #include <sys/stat.h>
 

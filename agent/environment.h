@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The environment of a host-mode workload (04 §14).
+ * The environment of a host-mode workload.
  */
 #ifndef CLOOP_ENVIRONMENT_H
 #define CLOOP_ENVIRONMENT_H

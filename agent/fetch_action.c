@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The session's state table and what each transition does: backoff, dial,
- * hello, welcome, resume, heartbeats, goodbye (01 §5, §10; 04 §4, §17,
- * §29).  A missing cell means that the event comes too late to matter.
+ * hello, welcome, resume, heartbeats, goodbye.  A missing cell means that the
+ * event comes too late to matter.
  */
 #include <arpa/inet.h>
 #include <bsd/string.h>
@@ -93,7 +93,7 @@ fs_put_hello(struct fs *fs)
 	caps_clear(&fs->caps);
 }
 
-/* FRESH: the credential must be on disk before anything else (01 §5.5). */
+/* FRESH: the credential must be on disk before anything else. */
 static void
 fs_ask_save(struct fs *fs)
 {
@@ -142,7 +142,7 @@ fs_find_verdict(const struct frame_welcome *wl, const char *handle)
 	return NULL;
 }
 
-/* 04 §17: continue (or a word we do not know), terminate, no entry. */
+/* Continue (or a word we do not know), terminate, no entry. */
 static void
 fs_apply_verdict(struct fs *fs, struct fw *w)
 {

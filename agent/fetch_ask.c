@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Questions of agentd-fetch to its monitor (style §3.9).  Each has a
- * deadline; what an answer belongs to is found by id and may be gone.
+ * Questions of agentd-fetch to its monitor.  Each has a deadline; what an
+ * answer belongs to is found by id and may be gone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 /* Asks that belong to no frame: resolve, caps, enrolled. */
 #define FA_OWN_MAX 8
-/* 04 §6.1: jobs a hub may have running beyond the workloads it may start. */
+/* Jobs a hub may have running beyond the workloads it may start. */
 #define FA_JOBS_EXTRA 16
 
 struct fa *

@@ -19,8 +19,8 @@
 #include "fetch_back.h"
 #include "fetch_session.h"
 
-#define FB_CHUNK_LEN 262144		/* 01 §12.1 */
-#define MAX_PROJECT_LEN 655360		/* 01 §12.4 */
+#define FB_CHUNK_LEN 262144
+#define MAX_PROJECT_LEN 655360
 #define FB_VERSION_RESULT 4
 #define FB_VERSION_PROJECT 13
 
@@ -59,7 +59,7 @@ fb_clear(struct fb *b)
 
 /* ------------------------------------------------------------- the monitor */
 
-/* What happened, in the words of 01 §12.2. */
+/* What happened, in the words of the frame. */
 static int
 fb_set_result(struct frame_write_back *r, struct devjob_result *res,
     char *mode, char *branch, char *base)
@@ -67,7 +67,7 @@ fb_set_result(struct frame_write_back *r, struct devjob_result *res,
 	int skipped = res->outcome == DEVJOB_SKIPPED;
 	int failed = res->outcome == DEVJOB_FAILED;
 
-	/* Nothing to deliver has no mode (03 §8.1). */
+	/* Nothing to deliver has no mode. */
 	r->mode = skipped ? NULL : mode;
 	if (skipped)
 		free(mode);
@@ -211,7 +211,7 @@ fb_send_project(struct fw *w)
 	return r;
 }
 
-/* The transfer ends; the result says why (04 §19.5). */
+/* The transfer ends; the result says why. */
 static void
 fb_stop_bundle(struct fw *w, const char *why)
 {

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Work on its way back (01 §12), in agentd-fetch: the project's result, the
- * bundle, the write-back's result, between the last output and the final
- * status (04 §18.1).  Prefix fb_.
+ * Work on its way back, in agentd-fetch: the project's result, the bundle,
+ * the write-back's result, between the last output and the final status.
+ * Prefix fb_.
  */
 #ifndef CLOOP_FETCH_BACK_H
 #define CLOOP_FETCH_BACK_H
@@ -48,7 +48,7 @@ int fb_on_project_file(struct fs *fs, struct imsg *m);
 int fb_step(struct fw *w);
 /* A link is new: everything again, from its beginning. */
 void fb_restart(struct fw *w);
-/* The hub refused a chunk (04 §19.5). */
+/* The hub refused a chunk. */
 void fb_refuse(struct fw *w, const struct frame_error *e);
 
 #endif

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * How long agentd-fetch waits (01 §5.8, §5.10; 04 §4.2).
+ * How long agentd-fetch waits.
  */
 #ifndef CLOOP_FETCH_BACKOFF_H
 #define CLOOP_FETCH_BACKOFF_H

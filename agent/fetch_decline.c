@@ -2,9 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Requests for what this device does not have: each gets the negative
- * answer of its own kind (01 §17 "safe minimum"), so that no request of a
- * hub hangs.
+ * Requests for what this device does not have: each gets the negative answer
+ * of its own kind, so that no request of a hub hangs.
  */
 #include <string.h>
 

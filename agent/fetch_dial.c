@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * From addresses to an upgraded connection (01 §1.1 to §1.5), in
- * agentd-fetch after confinement: socket, connect, TLS with verification
- * and pin, the upgrade request, its answer.  The credential leaves only
- * after the hub has proved who it is.
+ * From addresses to an upgraded connection, in agentd-fetch after
+ * confinement: socket, connect, TLS with verification and pin, the upgrade
+ * request, its answer.  The credential leaves only after the hub has proved
+ * who it is.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -265,7 +265,7 @@ fl_on_handshake(struct fl *l)
 	fl_enter_state(l, FL_HTTP);
 }
 
-/* What a refusal means and what to do about it (04 §4.1). */
+/* What a refusal means and what to do about it. */
 static void
 fl_fail_status(struct fl *l, const struct http1_head *h)
 {

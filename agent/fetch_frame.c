@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Frames from the hub (01 §4, §6.2), in agentd-fetch.  The hub may ask
- * anything: what it asks is decoded here, without privilege, and handed to
- * the monitor as typed values; the monitor decides again.
+ * Frames from the hub, in agentd-fetch.  The hub may ask anything: what it
+ * asks is decoded here, without privilege, and handed to the monitor as typed
+ * values; the monitor decides again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ union ff_payload {
 	struct frame_empty empty;
 };
 
-/* At most so many jobs of the hub at once (04 §6.1). */
+/* At most so many jobs of the hub at once. */
 static int
 ff_is_busy(const struct fs *fs)
 {
@@ -77,8 +77,8 @@ ff_send_started(struct fs *fs, const char *id, const char *handle,
 	return fs_send(fs, FRAME_STARTED, id, handle, &s, NULL);
 }
 
-/* A tree that is fetched first takes its time (04 §8.3.6); the monitor keeps
- * the deadline, this is for the case that it does not. */
+/* A tree that is fetched first takes its time; the monitor keeps the
+ * deadline, this is for the case that it does not. */
 static int64_t
 ff_get_prepare_ms(const struct spec *spec)
 {
@@ -419,8 +419,7 @@ ff_on_ignored(struct fs *fs, const struct frame_env *env, void *payload)
 	    log_q(env->id));
 }
 
-/* 01 §6.2: what to do, and whether a payload that does not decode is
- * answered. */
+/* What to do, and whether a payload that does not decode is answered. */
 #define FF_ANSWER 1
 #define FF_SILENT 0
 
@@ -451,7 +450,7 @@ static const struct ff_row {
 	[FRAME_BRANCH_CHUNK] = { ff_on_branch_chunk, FF_SILENT },
 };
 
-/* Said once per type and session, never answered (01 §4.1). */
+/* Said once per type and session, never answered. */
 static void
 ff_on_unknown(struct fs *fs, const struct frame_env *env)
 {
@@ -466,7 +465,7 @@ ff_on_unknown(struct fs *fs, const struct frame_env *env)
 	    log_q(env->id));
 }
 
-/* An undecodable bye is no reason to stay away for good (01 §6.2). */
+/* An undecodable bye is no reason to stay away for good. */
 static void
 ff_on_undecodable(struct fs *fs, const struct frame_env *env,
     const struct ff_row *row)

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Frames of the hub while the session is up (01 §6.2).  Prefix ff_.
+ * Frames of the hub while the session is up.  Prefix ff_.
  */
 #ifndef CLOOP_FETCH_FRAME_H
 #define CLOOP_FETCH_FRAME_H

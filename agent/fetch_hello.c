@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Messages as they come from the link: the envelope, the one answer to the
- * hello (01 §5.4), and everything after it on its way to fetch_frame.c.
+ * hello, and everything after it on its way to fetch_frame.c.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "fetch_frame.h"
 #include "fetch_session.h"
 
-/* A refused hello: two codes mean "for good" (01 §5.4). */
+/* A refused hello: two codes mean "for good". */
 static void
 fs_on_refusal(struct fs *fs, const struct frame_env *env)
 {

@@ -20,7 +20,7 @@
 #include "../common/util.h"
 #include "fetch_session.h"
 
-#define FI_MAX 8			/* 01 §11 */
+#define FI_MAX 8
 #define FI_IDLE_MS (15 * 60 * 1000)
 
 static struct fi *
@@ -77,7 +77,7 @@ fi_tell(struct fs *fs, uint32_t type, const char *handle,
 	buf_clear(&b);
 }
 
-/* Those nobody claimed (04 §9.1.5). */
+/* Those nobody claimed. */
 static void
 fi_check_idle(struct fs *fs, int64_t now)
 {

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Branches on their way in (01 §11), in agentd-fetch: branch_chunk frames
- * into a file of the monitor's.  Prefix fi_.
+ * Branches on their way in, in agentd-fetch: branch_chunk frames into a file
+ * of the monitor's.  Prefix fi_.
  */
 #ifndef CLOOP_FETCH_INCOMING_H
 #define CLOOP_FETCH_INCOMING_H

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * revoke and secret_refresh (01 §7.6, §7.7), in agentd-fetch: from the frame
- * to the monitor and back.  Each gets its own kind of answer on every path,
- * a failure of ours included: a revoke that nobody answers would be taken
- * for a device that is not there.  Contents are wiped as soon as they are in
- * the monitor's memfd.
+ * revoke and secret_refresh, in agentd-fetch: from the frame to the monitor
+ * and back.  Each gets its own kind of answer on every path, a failure of
+ * ours included: a revoke that nobody answers would be taken for a device
+ * that is not there.  Contents are wiped as soon as they are in the monitor's
+ * memfd.
  */
 #include <stdlib.h>
 #include <string.h>

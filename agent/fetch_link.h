@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * One connection to the hub, in agentd-fetch: TCP, TLS and pin, upgrade,
- * then WebSocket messages in both directions (01 §1).  Knows nothing of
- * frames.  Prefix fl_.
+ * One connection to the hub, in agentd-fetch: TCP, TLS and pin, upgrade, then
+ * WebSocket messages in both directions.  Knows nothing of frames.  Prefix
+ * fl_.
  */
 #ifndef CLOOP_FETCH_LINK_H
 #define CLOOP_FETCH_LINK_H

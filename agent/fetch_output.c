@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Output on its way from spool to hub (04 §16 to §18), in agentd-fetch.
- * The bytes are the workload's and mean nothing here: they are normalised,
- * cut and counted.  Nothing is kept in memory but positions; what has to be
- * sent again is read again.
+ * Output on its way from spool to hub, in agentd-fetch.  The bytes are the
+ * workload's and mean nothing here: they are normalised, cut and counted.
+ * Nothing is kept in memory but positions; what has to be sent again is read
+ * again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +187,7 @@ fo_put_text(struct fw *w, uint8_t *text, size_t len)
 	if (offset < o->skip_to) {
 		n = o->skip_to - offset < len ? (size_t)(o->skip_to - offset) :
 		    len;
-		/* Inside a character: round up (04 §16.2). */
+		/* Inside a character: round up. */
 		while (n < len && (text[n] & 0xc0) == 0x80)
 			n++;
 		text += n;

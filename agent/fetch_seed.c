@@ -3,12 +3,11 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * cloop-seed: places a project's document in a workload's tree before its
- * command, and takes the result it left (04 §10, §20.3).  A job in a shim of
- * its own, as the workload's user, because it unpacks and reads what the hub
- * or a workload wrote: gzip and JSON.  It sees the tree and the system; its
- * descriptor 0 is the channel to the monitor.  The name begins with fetch_
- * since it may include the JSON reader (style 3.3); it links no TLS and has
- * no use for a network.
+ * command, and takes the result it left.  A job in a shim of its own, as the
+ * workload's user, because it unpacks and reads what the hub or a workload
+ * wrote: gzip and JSON.  It sees the tree and the system; its descriptor 0 is
+ * the channel to the monitor.  The name begins with fetch_ since it may
+ * include the JSON reader; it links no TLS and has no use for a network.
  */
 #include <sys/stat.h>
 
@@ -29,8 +28,8 @@
 #include "../net/json.h"
 #include "git_job.h"
 
-#define SEED_MAX_INFLATED (32 * 1048576)	/* 04 §10.1 */
-#define RESULT_MAX_INFLATED (16 * 1048576)	/* 04 §20.2 */
+#define SEED_MAX_INFLATED (32 * 1048576)
+#define RESULT_MAX_INFLATED (16 * 1048576)
 #define RESULT_MAX 655360
 #define SEED_DIR ".cloop"
 #define SEED_STATE "state.json"

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * What agentd-fetch says: frames to the hub, messages to the monitor.
- * Payloads are never logged (01 §3.3).
+ * Payloads are never logged.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ int
 fs_send(struct fs *fs, enum frame_type type, const char *id,
     const char *handle, const void *payload, uint64_t *posp)
 {
-	/* Before the welcome: readable for hubs of any age (01 §3.1). */
+	/* Before the welcome: readable for hubs of any age. */
 	int v = fs->negotiated != 0 ? fs->negotiated : PROTO_MIN;
 	int r;
 
@@ -57,7 +57,7 @@ fs_send_error(struct fs *fs, const char *id, const char *code,
 	return fs_send(fs, FRAME_ERROR, id, NULL, &e, NULL);
 }
 
-/* 01 §5.3: one offer for each workload that may go on. */
+/* One offer for each workload that may go on. */
 static int
 fs_make_offers(struct fs *fs, struct frame_hello *h)
 {
@@ -89,7 +89,7 @@ fs_send_hello(struct fs *fs)
 
 	frame_init_payload(FRAME_HELLO, &h);
 	h.protocol_version = fs->conf.max_protocol;
-	/* A token has no identity yet (01 §5.3). */
+	/* A token has no identity yet. */
 	h.agent_id = fs->conf.enrolling ? none : fs->conf.agent_id;
 	h.name = fs->conf.name;
 	h.agent_version = fs->conf.agent_version;

@@ -116,8 +116,8 @@ fs_check_deadlines(struct fs *fs)
 		return;
 	if (fs->beat_at <= now)
 		fs_put_beat(fs);
-	/* 01 U13: the hub answers each beat; nothing at all means that the
-	 * connection is dead, whatever TCP believes. */
+	/* The hub answers each beat; nothing at all means that the connection
+	 * is dead, whatever TCP believes. */
 	if (now - fs->heard_at > 3 * fs->beat_ms + HEARTBEAT_S * 1000)
 		fs_fail(fs, "the hub said nothing for %lld s",
 		    (long long)(now - fs->heard_at) / 1000);

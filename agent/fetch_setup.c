@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The session role of agentd-fetch until it serves: configuration from the
- * monitor, TLS roots, warm-up of the libraries, confinement (style §3.12).
- * The last moment at which this process can open anything.
+ * monitor, TLS roots, warm-up of the libraries, confinement.  The last moment
+ * at which this process can open anything.
  */
 #include <stdlib.h>
 #include <unistd.h>

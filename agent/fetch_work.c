@@ -227,8 +227,8 @@ fw_put_status(struct fw *w, const char *id, int final)
 	frame_init_payload(FRAME_STATUS, &s);
 	s.handle_id = w->handle;
 	s.executor_id = w->fs->conf.agent_id;
-	/* Until the final status was sent, the workload runs (01 §9.7): a
-	 * terminal state would close the log at the hub. */
+	/* Until the final status was sent, the workload runs: a terminal
+	 * state would close the log at the hub. */
 	s.state = (char *)(uintptr_t)frame_state_name(final ? w->state :
 	    HS_RUNNING);
 	s.pid = w->pid;

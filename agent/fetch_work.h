@@ -2,9 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The workloads that agentd-fetch reports about, and their output on its
- * way from spool to hub (04 §16 to §18).  Prefixes fw_ (table) and fo_
- * (output).
+ * The workloads that agentd-fetch reports about, and their output on its way
+ * from spool to hub.  Prefixes fw_ (table) and fo_ (output).
  *
  * Two counts run along the output: raw bytes of the spool, and bytes of
  * the normalised stream, which are the offsets of the wire.  A mark is a
@@ -111,12 +110,11 @@ void fo_on_ack(struct fw *w, uint64_t offset);
 /* Nothing queued before counts any more: the link is gone. */
 void fo_on_link_end(struct fw *w);
 /*
- * The hub has the end of a workload (01 §9.7 calls it delivered once it is
- * written, but what is written may be lost with the link or the hub): a
- * log_ack of all of it that came behind the status, which is how our hub
- * says that it is on disk; else the answer to a later beat, which our hub
- * too gives only then; of a hub that is not ours also a request, once TCP
- * has nothing unacknowledged.
+ * The hub has the end of a workload (that it was written proves nothing, it
+ * may be lost with the link or the hub): a log_ack of all of it that came
+ * behind the status, which is how our hub says that it is on disk; else the
+ * answer to a later beat, which our hub too gives only then; of a hub that is
+ * not ours also a request, once TCP has nothing unacknowledged.
  */
 void fo_on_end_ack(struct fs *fs, const char *handle, uint64_t offset);
 void fo_on_beat_ack(struct fs *fs, uint64_t seq);

@@ -5,10 +5,10 @@
  * The monitor's side of agentd-fetch.  That process speaks with the hub and
  * holds the credential; taken over, it can say here only what the catalogue
  * allows, and gets only what this device's own configuration would give any
- * hub: a start runs confined below the work root, a signal reaches a
- * workload we started, marks move within what was written.  A message that
- * is not allowed ends the process, not us (style §3.9); workloads do not
- * notice, the next one learns of them and resumes.
+ * hub: a start runs confined below the work root, a signal reaches a workload
+ * we started, marks move within what was written.  A message that is not
+ * allowed ends the process, not us; workloads do not notice, the next one
+ * learns of them and resumes.
  */
 #include <sys/wait.h>
 

@@ -86,9 +86,9 @@ fetchctl_on_session(struct fetchctl *f, struct imsg *m)
 	fetchctl_set_link(f, state);
 	if (fatal == FATAL_NONE)
 		return CL_OK;
-	/* 04 §4.2, §29: the hub will never collect what bye ended; after the
-	 * other two an administrator may put things right, so that the
-	 * workloads stay and are adopted. */
+	/* The hub will never collect what bye ended; after the other two an
+	 * administrator may put things right, so that the workloads stay and
+	 * are adopted. */
 	log_error("refused", "reason=%s detail=%s remedy=%s",
 	    fatal == FATAL_UNAUTHORIZED ? "unauthorized" :
 	    fatal == FATAL_VERSION ? "version" : "bye", log_q(detail),
@@ -333,7 +333,7 @@ fetchctl_load_table(struct imsg *m, const struct field_table *t, void *v)
 	return r;
 }
 
-/* There is no wildcard (03 §10.1): a blank lease is no request at all. */
+/* There is no wildcard: a blank lease is no request at all. */
 static int
 fetchctl_on_revoke(struct fetchctl *f, struct imsg *m)
 {
@@ -351,7 +351,7 @@ fetchctl_on_revoke(struct fetchctl *f, struct imsg *m)
 	return CL_OK;
 }
 
-/* 01 §7.7, once more: the fetcher's word for it is not enough. */
+/* Once more: the fetcher's word for it is not enough. */
 static int
 fetchctl_check_refresh(const struct dev_refresh *req)
 {

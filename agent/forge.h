@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Whom a git that speaks to a forge connects to: the host of the URL, and
- * those of the proxies that its environment names (04 §8.4).  Text only.
+ * those of the proxies that its environment names.  Text only.
  */
 #ifndef CLOOP_FORGE_H
 #define CLOOP_FORGE_H

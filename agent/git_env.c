@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The environment of a git process (04 §8.4, §19.3), in cloop-git.  It is
- * built from nothing; settings given here outrank every file git may read.
- * The credential is not in it: only the number of a descriptor on which our
- * own helper reads it, once.
+ * The environment of a git process, in cloop-git.  It is built from nothing;
+ * settings given here outrank every file git may read.  The credential is not
+ * in it: only the number of a descriptor on which our own helper reads it,
+ * once.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,7 +84,7 @@ static const char *const ge_fixed[] = {
 	"GIT_COMMITTER_EMAIL=cloop@localhost",
 };
 
-/* 04 §8.4, §19.3.4 and more: whatever could run, ask or look elsewhere. */
+/* Against whatever could run, ask or look elsewhere. */
 static const struct ge_row {
 	const char *key, *value;
 } ge_settings[] = {

@@ -92,8 +92,8 @@ gx_child(const struct gx_run *run, char *const *argv, char *const *envp,
 }
 
 /*
- * The credential goes into a pipe whose other end nobody holds when git
- * runs: who reads it first has it, and it is gone (04 §8.4.3).
+ * The credential goes into a pipe whose other end nobody holds when git runs:
+ * who reads it first has it, and it is gone.
  */
 static int
 gx_open_credential(struct gx_run *run)
@@ -244,7 +244,7 @@ gx_read_err(struct gx_run *run)
 }
 
 /* White space collapsed, control characters gone, secrets gone, the last
- * GJ_TAIL_MAX characters (04 §8.3.5). */
+ * GJ_TAIL_MAX characters. */
 static void
 gx_format_tail(struct gx_run *run)
 {

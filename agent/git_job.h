@@ -2,12 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Inside of cloop-git, the job that runs git for a workload (04 §8, §9,
- * §19).  Prefixes: gj_ (job, git_orders.c), ge_ (environment, git_env.c), gn_
- * (its network, git_net.c), gx_ (running git, git_exec.c), gt_ (files,
- * git_tree.c), gw_ (the workspace, git_workspace.c), gs_ (a repository of our
- * own over the tree's objects, git_shadow.c), gr_ (what goes back,
- * git_return.c).
+ * Inside of cloop-git, the job that runs git for a workload.  Prefixes: gj_
+ * (job, git_orders.c), ge_ (environment, git_env.c), gn_ (its network,
+ * git_net.c), gx_ (running git, git_exec.c), gt_ (files, git_tree.c), gw_
+ * (the workspace, git_workspace.c), gs_ (a repository of our own over the
+ * tree's objects, git_shadow.c), gr_ (what goes back, git_return.c).
  */
 #ifndef CLOOP_GIT_JOB_H
 #define CLOOP_GIT_JOB_H
@@ -23,7 +22,7 @@
 
 struct sock_fprog;
 
-#define GJ_TAIL_MAX 400		/* of git's words in an error (04 §8.3) */
+#define GJ_TAIL_MAX 400		/* of git's words in an error */
 #define GJ_PATH_MAX 4352	/* the tree's path and what we add */
 #define GIT_HEX_LEN 40
 
@@ -92,7 +91,7 @@ int ge_make(const struct gj *g, enum gj_repo repo, unsigned int flags, int fd,
 void ge_clear(struct ge *e);
 /* "host[:port]" of an https URL, owned; NULL. */
 char *ge_get_host(const char *url);
-/* 1 when both name the same repository (04 §8.3.1). */
+/* 1 when both name the same repository. */
 int ge_is_same_url(const char *a, const char *b);
 
 /* --- git_net.c --- */
@@ -139,8 +138,8 @@ int gt_empty(int dir_fd);
 /* Remove one entry, whatever it is; absent is CL_OK. */
 int gt_remove(int dir_fd, const char *name);
 /*
- * Sum of regular files, at most MAX_SIZE_ENTRIES entries (04 §8.3.2).
- * CL_LIMIT: more entries; *bytesp is what was counted so far.
+ * Sum of regular files, at most MAX_SIZE_ENTRIES entries.  CL_LIMIT: more
+ * entries; *bytesp is what was counted so far.
  */
 int gt_get_size(int dir_fd, uint64_t *bytesp);
 /* A whole small regular file.  CL_NOTFOUND, CL_FORMAT (what is no file). */
@@ -152,7 +151,7 @@ int gt_save(int dir_fd, const char *path, const void *data, size_t len);
 int gt_open_dir(int dir_fd, const char *path, int *fdp);
 /* DIR/.git is a real directory: CL_OK, CL_NOTFOUND, or gj_fail. */
 int gt_check_git(struct gj *g);
-/* What a repository may refer to outside itself (04 §19.3.1). */
+/* What a repository may refer to outside itself. */
 int gt_cut_links(struct gj *g);
 
 /* --- git_shadow.c --- */

@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What a git of cloop-git may say to the network, between fork and exec
- * (04 §8, 00 §3.2).  One that works on a tree gets no socket at all.  One
- * that speaks to the forge connects to the forge's port and its proxies'
- * only, where Landlock knows ports (Linux 6.7); where the shim could put a
- * packet filter on our cgroup it also reaches no address but theirs, and
- * looks no name up (work_forge.c).  Port 53 is for where it could not.
+ * What a git of cloop-git may say to the network, between fork and exec.  One
+ * that works on a tree gets no socket at all.  One that speaks to the forge
+ * connects to the forge's port and its proxies' only, where Landlock knows
+ * ports (Linux 6.7); where the shim could put a packet filter on our cgroup
+ * it also reaches no address but theirs, and looks no name up (work_forge.c).
+ * Port 53 is for where it could not.
  */
 #include "../common/err.h"
 #include "../sandbox/bpf.h"

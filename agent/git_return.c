@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What a workload leaves goes back as commits (04 §19.4), in cloop-git:
- * uncommitted changes of a run that succeeded become one commit, the commits
- * since the base are counted and bounded, and then bundled or pushed.  Git
- * runs on a repository of ours (git_shadow.c); only plumbing is used, which
- * has no hooks.
+ * What a workload leaves goes back as commits, in cloop-git: uncommitted
+ * changes of a run that succeeded become one commit, the commits since the
+ * base are counted and bounded, and then bundled or pushed.  Git runs on a
+ * repository of ours (git_shadow.c); only plumbing is used, which has no
+ * hooks.
  */
 #include <sys/stat.h>
 

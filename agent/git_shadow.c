@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * A repository of our own for the way back, in cloop-git (04 §19.3).  The
- * tree's repository was in the workload's hands: its configuration, hooks,
- * index, attributes and links are not read at all.  Ours has a
- * configuration, references and an index that we wrote, and uses nothing of
- * the tree's but the objects, which are data, and the working files.  What
- * HEAD names is found here by reading, not by asking git.
+ * A repository of our own for the way back, in cloop-git.  The tree's
+ * repository was in the workload's hands: its configuration, hooks, index,
+ * attributes and links are not read at all.  Ours has a configuration,
+ * references and an index that we wrote, and uses nothing of the tree's but
+ * the objects, which are data, and the working files.  What HEAD names is
+ * found here by reading, not by asking git.
  */
 #include <sys/stat.h>
 

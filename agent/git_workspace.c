@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Building a workspace, in cloop-git (04 §8.3, §9.3, §9.4).  Forge and hub
- * are believed about nothing but the bytes of the commit that was asked
- * for.  A repository that is there already was in a workload's hands: its
- * configuration is thrown away before git sees it.
+ * Building a workspace, in cloop-git.  Forge and hub are believed about
+ * nothing but the bytes of the commit that was asked for.  A repository that
+ * is there already was in a workload's hands: its configuration is thrown
+ * away before git sees it.
  */
 #include <sys/stat.h>
 
@@ -248,7 +248,7 @@ gw_take_bundle(struct gj *g)
 	return r;
 }
 
-/* Shallow commits the bundle builds on (03 §3.12). */
+/* Shallow commits the bundle builds on. */
 static int
 gw_save_shallow(struct gj *g)
 {
@@ -288,7 +288,7 @@ gw_del_ref(struct gj *g, const char *ref)
 	return gw_git(g, "update-ref", 0, argv);
 }
 
-/* 04 §9.4: the base from the forge, the branch from the hub. */
+/* The base from the forge, the branch from the hub. */
 static int
 gw_build_on_base(struct gj *g)
 {
@@ -361,7 +361,7 @@ gw_build_branch(struct gj *g)
 
 /* ------------------------------------------------------------------ .cloop */
 
-/* Files of .cloop that the project tracks stay as they are (04 §9.5). */
+/* Files of .cloop that the project tracks stay as they are. */
 static int
 gw_hide_tracked(struct gj *g)
 {
@@ -451,7 +451,7 @@ gw_provision(struct gj *g)
 	    !rule_is_equal(g->plan.ref, id))
 		r = gj_fail(g, "the forge gave %s, not %s", id, g->plan.ref);
 	if (r != 0) {
-		/* 04 §8.3.3, §9.4 */
+		/* What we made goes. */
 		if (was_empty || !rule_is_empty(g->plan.branch))
 			(void)gt_empty(g->dir_fd);
 		else if (!had_git)

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The directory of one workload below StateDirectory/handles (00 §5): what
- * a later agent needs to find it again.  Files: `meta` (ours), `spool`
- * (spool.h), `exit` (shim.h).
+ * The directory of one workload below StateDirectory/handles: what a later
+ * agent needs to find it again.  Files: `meta` (ours), `spool` (spool.h),
+ * `exit` (shim.h).
  */
 #ifndef CLOOP_HANDLEDIR_H
 #define CLOOP_HANDLEDIR_H

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Branches shipped by the hub (04 §9.1), in the device monitor: files
- * without a name, one a handle, filled by the fetcher through a descriptor
- * and claimed by the start of that handle.  Prefix incoming_.
+ * Branches shipped by the hub, in the device monitor: files without a name,
+ * one a handle, filled by the fetcher through a descriptor and claimed by the
+ * start of that handle.  Prefix incoming_.
  */
 #ifndef CLOOP_INCOMING_H
 #define CLOOP_INCOMING_H
@@ -13,7 +13,7 @@
 
 struct agentd;
 
-#define MAX_INCOMING 8		/* 01 §11 */
+#define MAX_INCOMING 8
 
 struct incoming {
 	char *handle_id;	/* NULL: free */

@@ -2,12 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * New contents for files of a lease (04 §13.2), in the device monitor.  The
- * shims of all holders learn the new values first and say so; only then is
- * a file replaced, since the workload may print it at once.  A holder whose
- * shim does not answer keeps its old file, and the report says that.  The
- * contents are in this process until the last answer, REFRESH_WAIT_MS at
- * most.
+ * New contents for files of a lease, in the device monitor.  The shims of all
+ * holders learn the new values first and say so; only then is a file
+ * replaced, since the workload may print it at once.  A holder whose shim
+ * does not answer keeps its old file, and the report says that.  The contents
+ * are in this process until the last answer, REFRESH_WAIT_MS at most.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Taking a lease back (04 §12.2, §13.1), in the device monitor.  The scrub
- * is done at once; a kill is reported when the shims have said that nothing
- * of their workloads is left, which they only do once pid namespace and
- * cgroup are empty.  Every revoke is answered, within REVOKE_MAX_MS.
+ * Taking a lease back, in the device monitor.  The scrub is done at once; a
+ * kill is reported when the shims have said that nothing of their workloads
+ * is left, which they only do once pid namespace and cgroup are empty.  Every
+ * revoke is answered, within REVOKE_MAX_MS.
  *
  * What is said is what was done: the environment of a process that runs
  * cannot be changed by anybody, and no copy of it is kept here or in the
@@ -24,7 +24,7 @@
 #include "agentd.h"
 #include "workload_int.h"
 
-#define REVOKE_MAX_MS 12000	/* 04 §13.1: the hub waits 15 s */
+#define REVOKE_MAX_MS 12000	/* the hub waits 15 s */
 
 /* A kill that waits for the ends of workloads. */
 struct revoke {

@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Secret files of one workload (04 §11): one private directory for each
- * distinct declared one, on memory where there is any; made, filled,
- * replaced, wiped.  A directory belongs to the workload's user, who may do
- * in it what he likes: everything here is relative to a descriptor that was
- * opened without following a link, and a file is only overwritten or
- * replaced while it is the one that was placed.
+ * Secret files of one workload: one private directory for each distinct
+ * declared one, on memory where there is any; made, filled, replaced, wiped.
+ * A directory belongs to the workload's user, who may do in it what he likes:
+ * everything here is relative to a descriptor that was opened without
+ * following a link, and a file is only overwritten or replaced while it is
+ * the one that was placed.
  *
  * Who may wipe a directory he has no record of: its makers hold a lock on
  * it, the agent and the workload's shim (SHIM_LEASE) each with a descriptor
@@ -71,9 +71,9 @@ void secretset_clear(struct secretset *s);	/* memory and locks only */
 int secretset_check(const struct secretset *s);
 
 /*
- * Where directories are made (04 §11.2): RuntimeDirectory/lease when that is
- * on memory and programs may be run from it, /dev/shm, $TMPDIR, /tmp.
- * *pathp is owned; *is_memoryp tells whether it is memory.
+ * Where directories are made: RuntimeDirectory/lease when that is on memory
+ * and programs may be run from it, /dev/shm, $TMPDIR, /tmp.  *pathp is owned;
+ * *is_memoryp tells whether it is memory.
  */
 int secretfiles_find_base(const char *runtime_dir, char **pathp,
     int *is_memoryp);
@@ -85,13 +85,13 @@ int secretfiles_find_base(const char *runtime_dir, char **pathp,
  */
 int secretfiles_make_dirs(const char *base, const struct spec *spec,
     uid_t uid, gid_t gid, struct secretset *s);
-/* Rewrite the environment and the bindings of the spec (04 §11.3). */
+/* Rewrite the environment and the bindings of the spec. */
 int secretfiles_relocate(const struct secretset *s, struct spec *spec);
 /* Write the contents.  What was written stays on failure: wipe then. */
 int secretfiles_place(struct secretset *s, const struct spec *spec);
 /*
- * Replace one file by rename, same name, owner and mode (04 §13.2).
- * CL_NOTFOUND: it is not the file that was placed any more.  CL_SYSTEM.
+ * Replace one file by rename, same name, owner and mode.  CL_NOTFOUND: it is
+ * not the file that was placed any more.  CL_SYSTEM.
  */
 int secretfiles_replace(struct secretset *s, size_t file,
     const struct secret *content);

@@ -17,7 +17,7 @@ int secretfiles_open_dir(const struct secretset *s, size_t dir, int *fdp);
 int secretfiles_is_placed(const struct secretset *s, size_t file, int dir_fd,
     struct stat *st);
 
-/* Without the white space around it (01 §7.6); NULL when out of memory. */
+/* Without the white space around it; NULL when out of memory. */
 char *secretfiles_trim(const char *text);
 
 #endif

@@ -2,13 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Wiping secret files (04 §11.5), in the device monitor.  The workload may
- * have put anything there, and may still be at it: links are removed and
- * never followed, only a regular file of the directory's owner with one name
- * (or one we placed) is overwritten, directories are entered by descriptor,
- * on the same file system, to a fixed depth.  The specification refuses
- * directories; then a copy in one would outlive its lease, so they are
- * emptied as well, without ever resolving a path.
+ * Wiping secret files, in the device monitor.  The workload may have put
+ * anything there, and may still be at it: links are removed and never
+ * followed, only a regular file of the directory's owner with one name (or
+ * one we placed) is overwritten.  Directories are emptied as well, or a copy
+ * in one would outlive its lease: entered by descriptor, on the same file
+ * system, to a fixed depth, without ever resolving a path.
  */
 #include <sys/file.h>
 #include <sys/stat.h>

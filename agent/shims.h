@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Where the device monitor's shims come from (00 §3.1): they are its own
- * children, or, with ShimSocket, cloop-shimd starts them in its place and
- * the monitor needs no right to build a sandbox.  Nothing else differs: the
- * monitor holds the channel (DEV_SHIM_CATALOGUE) either way.
+ * Where the device monitor's shims come from: they are its own children, or,
+ * with ShimSocket, cloop-shimd starts them in its place and the monitor needs
+ * no right to build a sandbox.  Nothing else differs: the monitor holds the
+ * channel (DEV_SHIM_CATALOGUE) either way.
  */
 #ifndef CLOOP_SHIMS_H
 #define CLOOP_SHIMS_H

@@ -2,12 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Starts, in the device monitor (04 §7). The spec was decoded by the
- * fetcher, which may have been taken over: it is read again from its message
- * form, checked again in full, and confined by this device's own
- * configuration.  The order of steps is the order in which refusals are
- * told; whatever this build cannot honour is refused before anything is
- * made, and never ignored.
+ * Starts, in the device monitor.  The spec was decoded by the fetcher, which
+ * may have been taken over: it is read again from its message form, checked
+ * again in full, and confined by this device's own configuration.  The order
+ * of steps is the order in which refusals are told; whatever this build
+ * cannot honour is refused before anything is made, and never ignored.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -70,7 +69,7 @@ struct start {
 
 /*
  * The same with a line in the log.  A text may quote the spec: what this
- * start was lent is taken out of it (04 §7.1 note 6).
+ * start was lent is taken out of it.
  */
 static void
 start_refuse_log(struct start *st, const char *code, const char *text)
@@ -114,7 +113,7 @@ start_refuse_workdir(struct start *st, int r)
 	start_refuse_log(st, code, text);
 }
 
-/* Steps 1 and 5 of 01 §8.8: is it well-formed, valid, supported? */
+/* Is it well-formed, valid, supported? */
 static int
 start_check(struct start *st)
 {
@@ -147,8 +146,8 @@ start_check(struct start *st)
 	return 0;
 }
 
-/* Steps 6 and 7: directories, relocation, what a revoke will find; the
- * contents are written once the record is on disk (workload_lease.c). */
+/* Directories, relocation, what a revoke will find; the contents are written
+ * once the record is on disk (workload_lease.c). */
 static int
 start_make_lease(struct start *st)
 {
@@ -247,7 +246,7 @@ start_make_redact(struct start *st)
 static void
 start_serve(struct start *st)
 {
-	/* 04 §7.1 step 3: the same start again is no second start. */
+	/* The same start again is no second start. */
 	if (workloads_answer_again(st->a->workloads, st->handle_id, st->ask))
 		return;
 	if (start_make_redact(st) != 0) {

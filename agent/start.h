@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * DEV_START: from a decoded spec to a shim's job (04 §7.1).
+ * DEV_START: from a decoded spec to a shim's job.
  */
 #ifndef CLOOP_START_H
 #define CLOOP_START_H
@@ -24,8 +24,8 @@ int start_answer(struct agentd *a, const struct workload_ask *ask,
     const char *handle_id, const uint8_t *data, size_t len);
 
 /*
- * What this device cannot honour must refuse the start, never be ignored
- * (01 §17): NULL, or a constant text for started.error.
+ * What this device cannot honour must refuse the start, never be ignored:
+ * NULL, or a constant text for started.error.
  */
 const char *start_check_support(const struct agentd *a,
     const struct spec *s);

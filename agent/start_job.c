@@ -37,7 +37,7 @@ start_is_set(const char *s)
 	return s != NULL && *s != '\0';
 }
 
-/* 06 §4: what a process on the host cannot be given. */
+/* What a process on the host cannot be given. */
 static const char *
 start_check_host(const struct spec *s)
 {

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The start of the device monitor (04 §2.2): who we are, whom we may talk
- * to, where we work.  Runs before any child and any socket exists; reads
- * files of the administrator and our own.  Every way to fail is said in one
- * line that names the file or the value, and ends the process: an agent
- * that half understood its configuration would be worse than none.
+ * The start of the device monitor: who we are, whom we may talk to, where we
+ * work.  Runs before any child and any socket exists; reads files of the
+ * administrator and our own.  Every way to fail is said in one line that
+ * names the file or the value, and ends the process: an agent that half
+ * understood its configuration would be worse than none.
  */
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -44,7 +44,7 @@ startup_fail(const char *what, const char *value, const char *why)
 	return -1;
 }
 
-/* ---------------------------------------------------------- steps 1 to 4 */
+/* ------------------------------------------------------ who and where to */
 
 static int
 startup_load_credential(struct agentd *a)
@@ -74,7 +74,7 @@ startup_move_string(char **dst, char **src)
 	*src = NULL;
 }
 
-/* Fill the empty fields only: the earlier source wins (02 §8.2). */
+/* Fill the empty fields only: the earlier source wins. */
 static void
 startup_merge_bundle(struct bundle *dst, struct bundle *src)
 {
@@ -108,8 +108,8 @@ startup_load_flag_token(struct agentd *a)
 }
 
 /*
- * The token file is only looked at while there is something to learn from
- * it: an installed service keeps naming it after it was deleted (02 E1).
+ * The token file is only looked at while there is something to learn from it:
+ * an installed service keeps naming it after it was deleted.
  */
 static int
 startup_load_token_file(struct agentd *a)
@@ -242,7 +242,7 @@ startup_load(struct agentd *a)
 	return 0;
 }
 
-/* ---------------------------------------------------------- steps 5 to 8 */
+/* ----------------------------------------------------- files, root, lock */
 
 /*
  * Taken first, although the text lists it last: nothing of a running agent
@@ -340,7 +340,7 @@ startup_save_pin(struct agentd *a)
 		log_info("pin-save", "path=%s", a->conf.credential_file);
 }
 
-/* Left-over shipped branches of an earlier run (04 §9.1). */
+/* Left-over shipped branches of an earlier run. */
 static void
 startup_empty_incoming(struct agentd *a)
 {
@@ -391,7 +391,7 @@ startup_open_root(struct agentd *a)
 	return r;
 }
 
-/* Step 8 itself follows once we know which workloads still live. */
+/* The sweep itself follows once we know which workloads still live. */
 static int
 startup_find_lease_base(struct agentd *a)
 {

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The server URL (01 §1.1, §1.5): checked once at the start, by root, before
- * anybody dials.  Text only.
+ * The server URL: checked once at the start, by root, before anybody dials.
+ * Text only.
  */
 #ifndef CLOOP_URL_H
 #define CLOOP_URL_H

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The vault (04 §12): what each workload holds, by lease and grant, so that
- * a revoke finds it.  It knows names, paths and inodes, never a value.  A
- * holding is one workload's part; it is saved in the handle directory before
- * the first secret byte is written, and found there by the next agent.  A
- * lease that several workloads hold is a question to all of their holdings.
+ * The vault: what each workload holds, by lease and grant, so that a revoke
+ * finds it.  It knows names, paths and inodes, never a value.  A holding is
+ * one workload's part; it is saved in the handle directory before the first
+ * secret byte is written, and found there by the next agent.  A lease that
+ * several workloads hold is a question to all of their holdings.
  *
  * Ids are compared without surrounding white space.
  */
@@ -44,9 +44,8 @@ struct holding {
 };
 
 /*
- * What the relocated spec says about what was planned for it (04 §12.1).
- * Files nobody's binding names are filed under the ids they came with.
- * CL_NOMEM.
+ * What the relocated spec says about what was planned for it.  Files nobody's
+ * binding names are filed under the ids they came with.  CL_NOMEM.
  */
 void holding_init(struct holding *h);
 int holding_bind(struct holding *h, const struct spec *spec);
@@ -69,8 +68,8 @@ int holding_parse(struct holding *h, const void *data, size_t len);
 unsigned int holding_find(const struct holding *h, const char *lease,
     const char *grant);
 /*
- * What a revoke means when the holdings together have these (04 §12.2): 1,
- * and *wholep tells whether it takes the whole lease; 0: not known here.
+ * What a revoke means when the holdings together have these: 1, and *wholep
+ * tells whether it takes the whole lease; 0: not known here.
  */
 int vault_decide(unsigned int has, const char *grant, int *wholep);
 
@@ -84,8 +83,8 @@ int64_t holding_scrub(struct holding *h, const char *lease,
 
 /*
  * The one live placed file of the lease with this base name; where two
- * directories have it, the declared one decides (03 §10.4).  CL_NOTFOUND,
- * CL_LIMIT (more than one).
+ * directories have it, the declared one decides.  CL_NOTFOUND, CL_LIMIT (more
+ * than one).
  */
 int holding_find_file(const struct holding *h, const char *lease,
     const char *declared, const char *name, size_t *filep);

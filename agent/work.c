@@ -29,9 +29,9 @@
 #include "wjob.h"
 #include "work_int.h"
 
-#define WORK_PROVISION_S (30 * 60)	/* 04 §1 */
+#define WORK_PROVISION_S (30 * 60)
 
-/* 04 §8.4: what may pass from our environment to git. */
+/* What may pass from our environment to git. */
 static const char *const work_env[] = {
 	"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY",
 	"no_proxy",
@@ -174,7 +174,7 @@ work_put_workspace(const struct spec *s, struct work *k)
 	    MAX_SPEC_LEN);
 }
 
-/* .cloop/sandbox-run.json (04 §10.2). */
+/* .cloop/sandbox-run.json. */
 static char *
 work_format_placement(const struct agentd *a, const struct spec *s)
 {

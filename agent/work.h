@@ -2,11 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Work that goes in and comes back, in the device monitor: what has to
- * happen to a workload's tree before its command (04 §8 to §10) and after it
- * (04 §18 to §20).  Prefix work_.  work.c makes the plan of a start,
- * work_steps.c runs it as jobs (wjob.h), work_save.c keeps on disk what the
- * next agent needs to give the work back.
+ * Work that goes in and comes back, in the device monitor: what has to happen
+ * to a workload's tree before its command and after it.  Prefix work_.
+ * work.c makes the plan of a start, work_steps.c runs it as jobs (wjob.h),
+ * work_save.c keeps on disk what the next agent needs to give the work back.
  */
 #ifndef CLOOP_WORK_H
 #define CLOOP_WORK_H

@@ -33,9 +33,9 @@
 #include "workload_int.h"
 
 #define WORK_SEED_S 120
-#define WORK_RETURN_S (10 * 60)		/* 04 §1 */
+#define WORK_RETURN_S (10 * 60)
 #define MAX_PROJECT_RESULT_LEN 655360
-#define MAX_PROJECT_TEXT_LEN 2000	/* of its error, 04 §20.2 */
+#define MAX_PROJECT_TEXT_LEN 2000	/* of its error */
 
 static void work_prepare_next(struct workload *w);
 static void work_return_next(struct workload *w);
@@ -353,7 +353,7 @@ work_start_project(struct workload *w)
 	return r;
 }
 
-/* 04 §19.4 step 9: what makes a push hopeless before it begins. */
+/* What makes a push hopeless before it begins. */
 static const char *
 work_check_push(const struct work *k)
 {

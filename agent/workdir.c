@@ -187,7 +187,7 @@ workdir_walk_done(struct walk *w)
 	return CL_OK;
 }
 
-/* "..": only a link's target may still hold one (04 §7.2 rule 5). */
+/* "..": only a link's target may still hold one. */
 static int
 workdir_walk_up(struct walk *w)
 {
@@ -287,7 +287,7 @@ workdir_walk(struct walk *w)
 	return r;
 }
 
-/* The path below the root as written (rules 1 and 2), into clean[]. */
+/* The path below the root as written, into clean[]. */
 static int
 workdir_clean_below(const struct workdir_root *root, const char *work_dir,
     char clean[MAX_PATH_LEN + 1], const char **belowp)

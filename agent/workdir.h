@@ -2,10 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Work directories (04 §7.2): every path below the work root is walked
- * component by component from a descriptor that is held for the life of the
- * process, so that no workload that shares the root can move a link under
- * our feet.
+ * Work directories: every path below the work root is walked component by
+ * component from a descriptor that is held for the life of the process, so
+ * that no workload that shares the root can move a link under our feet.
  */
 #ifndef CLOOP_WORKDIR_H
 #define CLOOP_WORKDIR_H
@@ -52,10 +51,10 @@ void workdir_close(struct workdir *wd);
 int workdir_check(const struct workdir_root *root, const char *work_dir);
 
 /*
- * The private HOME of a workload (04 §14.3): `.<basename>.home` beside its
- * work directory, a real directory of mode 0700.  *pathp is owned by the
- * caller; NULL when the work directory is the root itself.  CL_SYSTEM,
- * CL_EXISTS, CL_NOMEM.
+ * The private HOME of a workload: `.<basename>.home` beside its work
+ * directory, a real directory of mode 0700.  *pathp is owned by the caller;
+ * NULL when the work directory is the root itself.  CL_SYSTEM, CL_EXISTS,
+ * CL_NOMEM.
  */
 int workdir_open_home(const struct workdir_root *root,
     const struct workdir *wd, char **pathp);

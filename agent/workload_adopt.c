@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Finding again what a dead agent left behind (00 §3.2, §5): each directory
- * below StateDirectory/handles is one workload.  Its shim answers on its
- * socket; or the exit record says how it ended; or it is lost, with the
- * machine (another boot id) or with its shim, and is reported as failed with
- * that reason.  Runs in the device monitor before the fetcher is started, so
- * that the first hello offers everything.  A directory that makes no sense
- * is removed: it belongs to a start that never got as far as its GO.
+ * Finding again what a dead agent left behind: each directory below
+ * StateDirectory/handles is one workload.  Its shim answers on its socket; or
+ * the exit record says how it ended; or it is lost, with the machine (another
+ * boot id) or with its shim, and is reported as failed with that reason.
+ * Runs in the device monitor before the fetcher is started, so that the first
+ * hello offers everything.  A directory that makes no sense is removed: it
+ * belongs to a start that never got as far as its GO.
  */
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The leases of a workload over its life, in the device monitor (04 §11,
- * §12).  Plaintext exists in this process only between the arrival of a
- * start or refresh and the writing of its files; what is kept are names.
- * The record comes before the first secret byte: whoever dies in between
- * leaves an empty directory, and after it the next agent knows what to wipe.
+ * The leases of a workload over its life, in the device monitor.  Plaintext
+ * exists in this process only between the arrival of a start or refresh and
+ * the writing of its files; what is kept are names.  The record comes before
+ * the first secret byte: whoever dies in between leaves an empty directory,
+ * and after it the next agent knows what to wipe.
  */
 #include <sys/stat.h>
 

@@ -43,7 +43,7 @@ workload_shim_refuse(struct workload *w, const char *text)
 	log_info("workload-refused-start", "handle=%s reason=%s",
 	    log_q(w->handle_id), log_q(text));
 	workloads_sweep_groups(w->ws);
-	/* Whoever hears of it finds nothing left (04 §7.1 note 1). */
+	/* Whoever hears of it finds nothing left. */
 	workload_lease_release(w);
 	for (i = 0; i < w->nasks; i++)
 		start_refuse(w->ws->a, &w->asks[i], NULL, text);
@@ -64,8 +64,8 @@ workload_shim_decided(struct workload *w)
 }
 
 /*
- * A lease it was to be given was taken back while it started (04 §7.1 note
- * 3): it runs by now, and is ended before anybody hears of it.
+ * A lease it was to be given was taken back while it started: it runs by now,
+ * and is ended before anybody hears of it.
  */
 static void
 workload_shim_cancel(struct workload *w)
@@ -111,7 +111,7 @@ workload_shim_on_started(struct workload *w, struct imsg *m)
 	if (was_adopting)
 		workload_adopt_check(w->ws);
 	else {
-		/* 01 §8.8 step 12: started before the first output. */
+		/* Started before the first output. */
 		workload_announce(w);
 		workload_answer_started(w);
 	}

@@ -406,9 +406,9 @@ workload_end(struct workload *w, const struct shim_exit *end)
 	    log_q(*end->error == '\0' ? NULL : end->error));
 	workload_enter_state(w, WL_RETURNING, "ended");
 	workloads_sweep_groups(w->ws);
-	/* No process of it is left: nor is its plaintext (04 §11.6). */
+	/* No process of it is left: nor is its plaintext. */
 	workload_lease_release(w);
-	/* What the hub refused gives nothing back (04 §18.1 note 7). */
+	/* What the hub refused gives nothing back. */
 	if (w->work != NULL && !w->is_refused)
 		work_return(w);
 	else
@@ -539,7 +539,7 @@ workloads_signal(struct workloads *ws, const char *handle_id, int sig)
 		work_cancel(w);		/* the start fails then */
 		return CL_OK;
 	}
-	/* Draining: the process is gone, which is success (04 §6.4). */
+	/* Draining: the process is gone, which is success. */
 	if (w->state == WL_ENDED || w->state == WL_RETURNING)
 		return CL_OK;
 	return workload_shim_signal(w, sig);

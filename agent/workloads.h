@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The table of tracked workloads: one entry per handle from its start to the
- * delivery of its end (04 §18), each with a shim, a spool and a directory.
- * An entry occupies a slot of MaxConcurrent the whole time.
+ * delivery of its end, each with a shim, a spool and a directory.  An entry
+ * occupies a slot of MaxConcurrent the whole time.
  */
 #ifndef CLOOP_WORKLOADS_H
 #define CLOOP_WORKLOADS_H
@@ -35,9 +35,9 @@ int workloads_new(struct agentd *a, struct workloads **wsp,
 void workloads_free(struct workloads *ws);
 
 /*
- * Find what a dead agent left (00 §5): shims by their sockets, ends by their
- * records.  Asynchronous; `done` is called once all have answered or their
- * time is over.
+ * Find what a dead agent left: shims by their sockets, ends by their records.
+ * Asynchronous; `done` is called once all have answered or their time is
+ * over.
  */
 void workloads_adopt(struct workloads *ws, void (*done)(struct agentd *));
 
@@ -73,25 +73,25 @@ int workloads_on_acked(struct workloads *ws, uint64_t slot, uint64_t raw,
     uint64_t norm);
 int workloads_on_told(struct workloads *ws, uint64_t slot);
 int workloads_on_done(struct workloads *ws, uint64_t slot);
-/* The hub refused it (04 §17): TERM, KILL after 5 s, forget. */
+/* The hub refused it: TERM, KILL after 5 s, forget. */
 int workloads_on_refused(struct workloads *ws, uint64_t slot,
     const char *reason);
 /* CL_NOTFOUND: not tracked. */
 int workloads_signal(struct workloads *ws, const char *handle_id, int sig);
 
-/* Take a lease back, replace its files (04 §13); answered when it is done,
- * on every path.  The request is emptied. */
+/* Take a lease back, replace its files; answered when it is done, on every
+ * path.  The request is emptied. */
 void workloads_revoke(struct workloads *ws, const struct workload_ask *ask,
     struct dev_revoke *req);
 void workloads_refresh(struct workloads *ws, const struct workload_ask *ask,
     struct dev_refresh *req);
-/* Wipe lease directories nobody holds (04 §2.2 step 8). */
+/* Wipe lease directories nobody holds. */
 void workloads_sweep(struct workloads *ws, int64_t min_age_s);
 
 /* Tell a fresh fetcher about all of them. */
 void workloads_announce(struct workloads *ws);
 void workloads_set_link(struct workloads *ws, int up);
-/* End everything (04 §29, bye without reconnect). */
+/* End everything (bye without reconnect). */
 void workloads_stop_all(struct workloads *ws, const char *reason);
 unsigned int workloads_get_count(const struct workloads *ws);
 /* A child was reaped: 1 when it was a shim of ours. */

@@ -20,9 +20,8 @@ size_t b64url_encode(const void *src, size_t len, char *dst);
 
 /*
  * Strict decoding; dst holds at most dstmax bytes.  b64_decode: padding
- * required, CR and LF ignored anywhere (01 §2.2), stray bits in the last
- * character ignored.  b64url_decode: no padding, no white space.
- * CL_FORMAT, CL_TOOBIG.
+ * required, CR and LF ignored anywhere, stray bits in the last character
+ * ignored.  b64url_decode: no padding, no white space.  CL_FORMAT, CL_TOOBIG.
  */
 int b64_decode(const char *src, size_t len, uint8_t *dst, size_t dstmax,
     size_t *lenp);

@@ -116,7 +116,7 @@ bundle_load_fields(const struct flatjson *doc, struct bundle *b,
 	return CL_OK;
 }
 
-/* Drop line ends inside, as Go's decoder does (02 §5): mail wraps lines. */
+/* Drop line ends inside, as Go's decoder does: mail wraps lines. */
 static char *
 bundle_copy_body(const char *text, size_t len, size_t *lenp)
 {

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Enrollment bundles (02 §5): `cloopenroll1.` + base64url of compact JSON.
- * Made by the hub's tools, read by the device and by `cloop-enroll join`.
+ * Enrollment bundles: `cloopenroll1.` + base64url of compact JSON.  Made by
+ * the hub's tools, read by the device and by `cloop-enroll join`.
  */
 #ifndef CLOOP_BUNDLE_H
 #define CLOOP_BUNDLE_H
@@ -13,7 +13,7 @@
 
 #define BUNDLE_PREFIX "cloopenroll1."
 #define TOKEN_PREFIX "clet1."
-#define MAX_BUNDLE_TEXT_LEN 65536	/* 02 §5.1: at most 64 KiB are read */
+#define MAX_BUNDLE_TEXT_LEN 65536	/* at most 64 KiB are read */
 
 /* Every text is owned by the struct; NULL when the member is absent. */
 struct bundle {

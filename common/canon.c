@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Canonical JSON (07 §2.1), the one JSON reader that may run with
- * privilege.  Its grammar has exactly one spelling for each value: no white
- * space, no signs, fractions or exponents, one escape per character.  What
- * it accepts, canon_format() writes back byte for byte (C16; the fuzz
- * target holds it to that).  No recursion goes deeper than MAX_CANON_DEPTH.
+ * Canonical JSON, the one JSON reader that may run with privilege.  Its
+ * grammar has exactly one spelling for each value: no white space, no signs,
+ * fractions or exponents, one escape per character.  What it accepts,
+ * canon_format() writes back byte for byte (the fuzz target holds it to
+ * that).  No recursion goes deeper than MAX_CANON_DEPTH.
  */
 #include "canon.h"
 
@@ -318,8 +318,8 @@ canon_parse_number(struct canon_reader *rd, struct canon **vp)
 }
 
 /*
- * The escape after a backslash: the one spelling of its character (C10).
- * \u0000 has no character: no string contains a NUL (C1).
+ * The escape after a backslash: the one spelling of its character.  \u0000
+ * has no character: no string contains a NUL.
  */
 static int
 canon_parse_escape(struct canon_reader *rd, char *cp)
@@ -455,7 +455,7 @@ canon_parse_object(struct canon_reader *rd, int depth, struct canon *object)
 			r = canon_parse_value(rd, depth + 1, &v);
 		if (r == 0 && (r = canon_add_pair(object, key, v)) ==
 		    CL_EXISTS)
-			r = CL_FORMAT;		/* C5 */
+			r = CL_FORMAT;		/* twice */
 		if (r != 0) {
 			free(key);
 			canon_free(v);
@@ -529,7 +529,7 @@ canon_parse(const void *p, size_t len, struct canon **rootp)
 	*rootp = NULL;
 	if (len > MAX_CANON_LEN)
 		return CL_TOOBIG;
-	/* C1 and C2 first; an unescaped NUL falls to the string grammar. */
+	/* Object, UTF-8; an unescaped NUL falls to the string grammar. */
 	if (len == 0 || *rd.p != '{' || !utf8_is_valid(p, len))
 		return CL_FORMAT;
 	if ((r = canon_parse_value(&rd, 1, rootp)) != 0)
@@ -584,7 +584,7 @@ canon_put_int(struct buf *b, int64_t n)
 	size_t i = sizeof(digits);
 
 	if (n < 0)
-		return CL_FORMAT;	/* C6 */
+		return CL_FORMAT;	/* no signs */
 	do
 		digits[--i] = (char)('0' + n % 10);
 	while ((n /= 10) != 0);

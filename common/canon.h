@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Canonical JSON of 07 §2.1: strict reader (a document that is not its own
- * canonical form is refused) and writer.  The one JSON reader that may run
- * in a privileged process: it accepts exactly one spelling of each value.
+ * Canonical JSON: strict reader (a document that is not its own canonical
+ * form is refused) and writer.  The one JSON reader that may run in a
+ * privileged process: it accepts exactly one spelling of each value.
  */
 #ifndef CLOOP_CANON_H
 #define CLOOP_CANON_H

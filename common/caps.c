@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Field tables of a device's capabilities and of a hello, see caps.h, and
- * the cleaning a hub does on receipt (03 §13.1).  Runs in cloopd-net, the
- * monitor and on the device; believes nothing the device says.
+ * the cleaning a hub does on receipt.  Runs in cloopd-net, the monitor and on
+ * the device; believes nothing the device says.
  */
 #include "caps.h"
 
@@ -21,11 +21,11 @@
 #define PROSE (FIELD_OMIT | FIELD_PROSE)
 #define MAX_WORD_LEN 256		/* os, arch, names of programs */
 #define MAX_WORDS 256			/* programs on a device */
-#define MAX_ISSUE_LEN 512		/* 03 §13 */
-#define MAX_USB_STR_LEN 1024		/* cleaned to 131 (03 §13.1) */
+#define MAX_ISSUE_LEN 512
+#define MAX_USB_STR_LEN 1024		/* cleaned to 131 */
 #define MAX_USB_IN 4096			/* entries read, before cleaning */
 #define MAX_NODES 16
-#define MAX_KERNEL_LEN 16384		/* 01 U2 */
+#define MAX_KERNEL_LEN 16384		/* opaque, kept as it came */
 #define MAX_VERSION_LEN 256
 #define MAX_LABELS_IN 1024
 #define USB_CLEAN_LEN 131
@@ -181,7 +181,7 @@ hello_blob_get(struct buf *b, struct hello_blob *h)
 	return field_get(&hello_blob_table, b, h);
 }
 
-/* A string that is its own sanitised form (03 §13.1). */
+/* A string that is its own sanitised form. */
 static int
 caps_is_sane(const char *s)
 {
@@ -194,7 +194,7 @@ caps_is_sane(const char *s)
 	    !rule_has_control(s) && utf8_is_valid(s, len);
 }
 
-/* 03 §13.1: canonical, under /dev, at most 256 bytes, no ':'. */
+/* Canonical, under /dev, at most 256 bytes, no ':'. */
 static int
 caps_has_good_nodes(const struct caps_usb *u)
 {

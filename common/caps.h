@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What a device says it can do (01 §5.6, 03 §13), and the whole of its
- * hello as cloopd-net hands it to the monitor.  Field tables; no JSON is
- * read here.  All of it is the device's own claim.
+ * What a device says it can do, and the whole of its hello as cloopd-net
+ * hands it to the monitor.  Field tables; no JSON is read here.  All of it is
+ * the device's own claim.
  */
 #ifndef CLOOP_CAPS_H
 #define CLOOP_CAPS_H
@@ -22,7 +22,6 @@ struct caps_node {
 	char *subsystem;
 };
 
-/* 03 §13.1 */
 struct caps_usb {
 	char *port;
 	int64_t bus;
@@ -76,7 +75,7 @@ struct caps {
 	int remote_upgrade;
 	char *remote_upgrade_issue;
 	int64_t build_sequence;
-	char *host_kernel;		/* opaque JSON text (01 U2), or NULL */
+	char *host_kernel;		/* opaque JSON text, or NULL */
 };
 
 extern const struct field_table caps_table;
@@ -92,10 +91,10 @@ void caps_format_json(const struct caps *c, struct jsonw *w);
  * MAX_USB_DEVICES, make an unreasonable build_sequence 0.  Idempotent.
  */
 void caps_clean(struct caps *c);
-/* 1 when a USB entry keeps the rules of 03 §13.1. */
+/* 1 when caps_clean() keeps the entry. */
 int caps_is_usb_valid(const struct caps_usb *u);
 
-/* hello.resume[] (01 §5.3) */
+/* hello.resume[] */
 struct caps_offer {
 	char *handle_id;
 	int64_t started_at;		/* wall ns, UTIL_TIME_ZERO */

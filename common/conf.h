@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Configuration files (08 §2): one `Keyword value...` per line, # comments,
- * double quotes, `Include` with globs, keywords case-insensitive.  One table
- * row per keyword gives parsing, bounds, default, the -T dump and the reload
- * rule.  Values are stored in a struct of the caller's by offset.
+ * Configuration files: one `Keyword value...` per line, # comments, double
+ * quotes, `Include` with globs, keywords case-insensitive.  One table row per
+ * keyword gives parsing, bounds, default, the -T dump and the reload rule.
+ * Values are stored in a struct of the caller's by offset.
  */
 #ifndef CLOOP_CONF_H
 #define CLOOP_CONF_H
@@ -25,7 +25,7 @@ enum conf_type {
 	CONF_WORDS	/* char *: the rest of the line, checked by `check` */
 };
 
-#define CONF_RELOAD 0x01	/* takes effect on SIGHUP (R in 08 §2) */
+#define CONF_RELOAD 0x01	/* takes effect on SIGHUP */
 #define CONF_NONE_OK 0x02	/* "none" is allowed and means NULL */
 
 struct conf_list {

@@ -28,7 +28,7 @@
 struct buf;
 struct ctlclient;
 
-/* A refusal as 08 §9 prints it: {"error":{"code","message","remedy"}}. */
+/* A refusal, printed as {"error":{"code","message","remedy"}}. */
 struct ctl_error {
 	char code[64];		/* sentinel in snake case, usage, busy, ... */
 	char message[MAX_ERROR_TEXT_LEN + 1024];

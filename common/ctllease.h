@@ -72,7 +72,7 @@ struct ctl_lease {
 	char *revocation;	/* pending, revoked, unreachable, failed; "" */
 };
 
-/* ROW_OUTCOME: one revocation on one agent (03 §10.3). */
+/* ROW_OUTCOME: one revocation on one agent. */
 struct ctl_outcome {
 	char *agent_id;
 	char *agent;

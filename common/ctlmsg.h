@@ -8,7 +8,7 @@
  * field_put(&ctl_xxx_table, &row, &body) and nothing after it; the reader
  * does field_get(), then buf_end().
  *
- * The keys are those of 08 §9, but the JSON documents are cloopctl's
+ * The keys are those of cloopctl's JSON, but the documents are its own
  * affair: there, unknown (0, "", UTIL_TIME_ZERO as noted) becomes null.
  */
 #ifndef CLOOP_CTLMSG_H
@@ -65,7 +65,7 @@ struct ctl_agent {
 	struct field_pair *labels;	/* of the enrollment: they authorise */
 	size_t nlabels;
 	int cordoned;
-	char *supervision;	/* ready, degraded, ...: 05 §16.2 */
+	char *supervision;	/* ready, degraded, ... */
 	uint64_t running;
 	uint64_t max_concurrent;	/* 0 unknown */
 	char **issues;		/* sentences */
@@ -196,7 +196,7 @@ extern const struct field_table ctl_status_table, ctl_worker_table,
     ctl_audit_table, ctl_verify_table, ctl_mint_table, ctl_minted_table,
     ctl_enrollment_table, ctl_revoked_table, ctl_ban_table;
 
-/* The words of 01 §14.4 and 03 §2: "online", "running"; "unknown". */
+/* In words: "online", "running"; "unknown". */
 const char *ctl_format_agent_status(int64_t status);
 const char *ctl_format_handle_state(int64_t state);
 /* 1 for exited, failed and killed. */

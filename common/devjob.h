@@ -4,9 +4,9 @@
  *
  * What the device monitor and a job of a workload say to each other
  * (msgcat.h, dev-job): what to do with the tree before the command runs and
- * after it ended (04 §8 to §10, §19, §20).  A job runs as the workload's
- * user in a shim of its own; its descriptor 0 is the channel.  The plan is
- * one memfd, wiped by whoever read it; the result fits one message.
+ * after it ended.  A job runs as the workload's user in a shim of its own;
+ * its descriptor 0 is the channel.  The plan is one memfd, wiped by whoever
+ * read it; the result fits one message.
  */
 #ifndef CLOOP_DEVJOB_H
 #define CLOOP_DEVJOB_H
@@ -40,7 +40,7 @@ struct devjob_plan {
 	uint8_t *ca;		/* PEM roots for git; NULL: the system's */
 	size_t ca_len;
 	int64_t timeout_s;
-	/* --- the workspace (03 §3.12) --- */
+	/* --- the workspace --- */
 	char *kind;		/* "git", "bundle" */
 	char *repo;
 	char *upstream;
@@ -54,16 +54,16 @@ struct devjob_plan {
 	char **shallow;
 	size_t nshallow;
 	int hide_cloop;		/* keep .cloop out of commits */
-	/* --- the credential (03 §4.1) --- */
+	/* --- the credential --- */
 	char *username;
 	struct secret password;	/* len 0: none */
-	/* --- the write-back (03 §3.13) --- */
+	/* --- the write-back --- */
 	char *mode;		/* "push", "bundle" */
 	char *base;
 	char *message;
 	int64_t max_bundle_bytes;
 	int failed;		/* the run did: only its own commits */
-	/* --- the seed (03 §6) --- */
+	/* --- the seed --- */
 	struct secret seed;	/* gzip */
 	char *record;		/* JSON of .cloop/sandbox-run.json */
 };

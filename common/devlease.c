@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The field tables of devlease.h.  Data only; linked into agentd-fetch and
- * the device monitor.  The bounds are those of the frames (01 §7.6, §7.7).
+ * the device monitor.  The bounds are those of the frames.
  */
 #include "devlease.h"
 

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * What agentd-fetch and the device monitor say to each other about leases
- * (msgcat.h, dev-fetch): the requests and reports of 01 §7.6 and §7.7.  Each
- * is one memfd of at most MAX_SPEC_LEN bytes.
+ * (msgcat.h, dev-fetch): revocations, refreshes and the reports on them.
+ * Each is one memfd of at most MAX_SPEC_LEN bytes.
  */
 #ifndef CLOOP_DEVLEASE_H
 #define CLOOP_DEVLEASE_H

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The error codes of every library function in the tree (style §3.6).
- * A function that can fail for more than one reason returns one of these;
- * CL_OK is 0, everything else is negative.
+ * The error codes of every library function in the tree.  A function that can
+ * fail for more than one reason returns one of these; CL_OK is 0, everything
+ * else is negative.
  */
 #ifndef CLOOP_ERR_H
 #define CLOOP_ERR_H

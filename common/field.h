@@ -47,12 +47,12 @@ enum field_kind {
 #define FIELD_PROSE 0x08	/* read from JSON: cut when too long, NUL and
 				 * other controls but LF, TAB replaced */
 #define FIELD_LAX 0x10		/* a list: elements that do not decode are
-				 * dropped one by one (03 §13.1) */
+				 * dropped one by one */
 
 struct field_text {
 	char *data;		/* NUL past len; NULL is "" */
 	size_t len;
-	size_t nreplaced;	/* \ufffd escapes of the JSON text (01 §2.3) */
+	size_t nreplaced;	/* \ufffd escapes of the JSON text */
 };
 
 struct field_optint {

@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The JSON form of a struct by its field table, as Go's encoding/json
- * writes it (01 §2.1): member order is table order, omitempty drops empty
- * values but neither objects nor times, nil lists are null, map keys are
- * sorted.  Runs in every process that writes JSON; writes only.
+ * writes it: member order is table order, omitempty drops empty values but
+ * neither objects nor times, nil lists are null, map keys are sorted.  Runs
+ * in every process that writes JSON; writes only.
  */
 #include "field.h"
 

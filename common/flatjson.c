@@ -406,7 +406,7 @@ flatjson_put_text(struct writer *w, const char *s)
 	flatjson_put_raw(w, s, strlen(s));
 }
 
-/* \u00XX for what Go's encoder does not write literally (01 §2.1). */
+/* \u00XX for what Go's encoder does not write literally. */
 static void
 flatjson_put_unicode(struct writer *w, unsigned int v)
 {

@@ -4,18 +4,18 @@
  *
  * One flat JSON object: strings, and other scalars that are kept but not
  * understood.  For the two documents that a privileged program must read
- * itself, both made by us: the credential file (02 §6) and the enrollment
- * bundle (02 §5).  canon.h reads one spelling only, without indentation, and
- * json-c may not run as root; hence this one, as small as those two need:
- * no nesting, no numbers as values, no duplicate members, valid UTF-8, no
- * NUL inside a string.
+ * itself, both made by us: the credential file and the enrollment bundle.
+ * canon.h reads one spelling only, without indentation, and json-c may not
+ * run as root; hence this one, as small as those two need: no nesting, no
+ * numbers as values, no duplicate members, valid UTF-8, no NUL inside a
+ * string.
  */
 #ifndef CLOOP_FLATJSON_H
 #define CLOOP_FLATJSON_H
 
 #include <stddef.h>
 
-#define FLATJSON_MAX_LEN 65536		/* 02 §5.1: the token file's bound */
+#define FLATJSON_MAX_LEN 65536		/* the token file's bound */
 #define FLATJSON_MAX_MEMBERS 64
 
 struct flatjson_member {

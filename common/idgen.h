@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Random identifiers (01 §3): base64url without padding.
+ * Random identifiers: base64url without padding.
  */
 #ifndef CLOOP_IDGEN_H
 #define CLOOP_IDGEN_H

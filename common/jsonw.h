@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * JSON writer in the form of Go's encoding/json (01 §2.1): compact, its
- * escapes, its base64, its times.  Runs in every process that prints or
- * sends JSON; a writer only, so that root may link it.
+ * JSON writer in the form of Go's encoding/json: compact, its escapes, its
+ * base64, its times.  Runs in every process that prints or sends JSON; a
+ * writer only, so that root may link it.
  *
  * jsonw_init(&w, max, flags), jsonw_put_*; commas come by themselves.  The
  * first failure sticks (CL_TOOBIG, CL_NOMEM), later puts are no-ops, and

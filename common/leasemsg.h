@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * What cloopd-net and the monitor say to each other about leases
- * (msgcat.h, hub-net): the device's reports of 01 §7.6 and §7.7 as the hub
- * keeps them, and a refresh on its way out.  Names in a report come from a
- * device: bounded and clean, but not believed.
+ * (msgcat.h, hub-net): the device's reports on revocations and refreshes as
+ * the hub keeps them, and a refresh on its way out.  Names in a report come
+ * from a device: bounded and clean, but not believed.
  */
 #ifndef CLOOP_LEASEMSG_H
 #define CLOOP_LEASEMSG_H

@@ -3,20 +3,21 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Every bound of the project, with its reason.  A bound that a peer can
- * reach has a test at the bound and one past it.  Wire constants: 01 §16.
+ * reach has a test at the bound and one past it.  Those of the wire:
+ * cloop-protocol(7).
  */
 #ifndef CLOOP_LIMITS_H
 #define CLOOP_LIMITS_H
 
-/* --- protocol (01 §15, §16) --- */
+/* --- protocol --- */
 #define PROTO_MIN 1
 #define PROTO_MAX 26
 #define MAX_FRAME_LEN 1048576		/* a whole message, defragmented */
 #define MAX_LOG_TEXT_LEN 32768		/* raw text we send in one chunk */
-#define MAX_LOG_TEXT_IN_LEN 98304	/* accepted: x3 on U+FFFD, U25 */
+#define MAX_LOG_TEXT_IN_LEN 98304	/* accepted: x3 on U+FFFD */
 #define LOG_ACK_LEN 32768		/* ack when this much is unacked */
-#define MAX_ID_LEN 128			/* id, handle, type: U14 */
-#define MAX_JSON_DEPTH 64		/* 01 §2.2, outside opaque values */
+#define MAX_ID_LEN 128			/* id, handle, type */
+#define MAX_JSON_DEPTH 64		/* outside opaque values */
 #define MAX_JSON_DEPTH_OPAQUE 256	/* inside opaque values */
 #define MAX_JSON_MEMBERS 16384		/* members of one object: duplicate
 					 * check stays cheap */
@@ -24,7 +25,7 @@
 #define HEARTBEAT_MIN_S 1		/* what our agent honours */
 #define HEARTBEAT_MAX_S 300
 #define HEARTBEAT_MISSES 3		/* silence > 3 beats closes */
-#define WATCHDOG_MS 7500		/* 01 §5.8: half an interval */
+#define WATCHDOG_MS 7500		/* half an interval */
 #define WRITE_TIMEOUT_MS 20000		/* a frame that does not leave */
 /* A half-open link is found by probes within 2.5 beats (BC-16): silence
  * after this long is asked about, and unanswered bytes end it. */
@@ -40,31 +41,31 @@
 #define DIAL_TIMEOUT_MS 30000		/* TCP + TLS + upgrade, agent */
 #define BACKOFF_MIN_MS 1000
 #define BACKOFF_MAX_MS 120000
-#define SIGNAL_TIMEOUT_MS 15000		/* U11 */
-#define STATUS_TIMEOUT_MS 10000		/* U11 */
+#define SIGNAL_TIMEOUT_MS 15000
+#define STATUS_TIMEOUT_MS 10000
 #define INVENTORY_TIMEOUT_MS 20000
-#define REVOKE_TIMEOUT_MS 15000		/* 01 §7.6 */
-#define REFRESH_TIMEOUT_MS 20000	/* 01 §7.7 */
+#define REVOKE_TIMEOUT_MS 15000
+#define REFRESH_TIMEOUT_MS 20000
 #define MAX_RESUME_OFFERS 512		/* an agent tracks fewer; 16 KiB msg */
-#define MAX_RESUME_REFUSALS 256		/* per welcome, 01 §10.2 */
-#define MAX_ERROR_TEXT_LEN 8192		/* returned prose, 01 §9.5 */
+#define MAX_RESUME_REFUSALS 256		/* per welcome */
+#define MAX_ERROR_TEXT_LEN 8192		/* returned prose */
 #define MAX_REASON_LEN 256		/* abandon reason; close reasons less */
-#define MAX_CLOSE_REASON_LEN 120	/* 01 §1.6 */
+#define MAX_CLOSE_REASON_LEN 120	/* where Go cuts it */
 #define MAX_USB_DEVICES 128
 #define MAX_CAPS_LEN 262144		/* capabilities JSON we keep per agent:
 					 * 128 full USB entries fit */
-#define MAX_TOKEN_LEN 512		/* 02 §2.1, before parsing */
+#define MAX_TOKEN_LEN 512		/* before parsing */
 #define MAX_URL_LEN 2048
 #define MAX_PINS 8			/* a rotation needs two */
 
-/* --- canonical JSON (07 §2.1) --- */
-#define MAX_CANON_LEN 1048576		/* the longest list of 07 fits */
-#define MAX_CANON_DEPTH 16		/* C12 */
+/* --- canonical JSON --- */
+#define MAX_CANON_LEN 1048576		/* as long as a frame */
+#define MAX_CANON_DEPTH 16
 #define MAX_CANON_VALUES 65536		/* of a document: a few MiB */
 #define MAX_CANON_MEMBERS 256		/* of an object: the search for a
 					 * duplicate stays cheap */
 
-/* --- spec (03 §3, §18) --- */
+/* --- spec --- */
 #define MAX_ARGV 4096			/* elements; 1 MiB frame bounds bytes */
 #define MAX_ENV 4096
 #define MAX_LABELS 64			/* per spec or agent */
@@ -94,7 +95,7 @@
 #define HTTP_HEAD_MAX 16384		/* request head: bearer and cookies
 					 * of a proxy fit, floods do not */
 #define HTTP_MAX_HEADERS 64
-#define HEAD_TIMEOUT_MS 10000		/* TLS + request head, 05 §4 */
+#define HEAD_TIMEOUT_MS 10000		/* TLS + request head */
 #define MAX_ASSEMBLING_LEN 33554432	/* unfinished messages of a worker's
 					 * sessions: 32 whole ones */
 #define MAX_ASKS_PER_SESSION 4		/* reads stop above */
@@ -103,7 +104,7 @@
 #define MAX_SESSION_OUT_LEN (4 * MAX_FRAME_LEN)	/* unsent bytes; then the
 					 * session is closed as not reading */
 #define MAX_HANDLES_PER_SESSION 1024	/* known to a worker */
-#define MAX_FINISHED_HANDLES 256	/* kept per agent, 01 §16 */
+#define MAX_FINISHED_HANDLES 256	/* kept per agent */
 #define MAX_PENALTY_MS 86400000	/* of a source: PerSourcePenalty's 24h */
 #define MAX_PENALTIES 1024	/* sources a new cloopd-net is told about */
 #define MAX_FENCE_PORTS 16		/* of ListenAgents, at most 16 */
@@ -137,13 +138,13 @@
 					 * workload is slowed */
 #define SPOOL_STALL_MAX_MS 30000	/* and for how long without progress */
 #define KILL_GRACE_MS 5000		/* TERM to KILL */
-#define DRAIN_GRACE_MS 2000		/* pipe held after exit, 01 §9.7 */
+#define DRAIN_GRACE_MS 2000		/* pipe held after exit */
 #define MAX_RESOLVED 8			/* addresses tried per dial */
 #define RESOLVE_TIMEOUT_MS 20000
 #define SHIM_START_TIMEOUT_MS 30000	/* sandbox set-up and exec */
 #define SHIMD_ANSWER_MS 5000		/* cloop-shimd's fork and exec: 1 ms */
 #define MAX_SHIMD_CLIENTS 8		/* agents of one machine */
-#define MAX_SYMLINKS 40			/* 04 §7.2 */
-#define COALESCE_MS 50			/* 04 §16.4 */
+#define MAX_SYMLINKS 40			/* in a work directory's path */
+#define COALESCE_MS 50			/* output waits to fill a chunk */
 
 #endif

@@ -4,8 +4,8 @@
  *
  * Logging: one line per event, `event=NAME key=value ...`, to descriptor 2
  * with the journal's <N> priority prefix when stderr is not a terminal and
- * LOG_PREFIX was asked for (style §3.7).  Only daemons and mains log;
- * common/, store/, sandbox/ and the codecs stay silent above debug.
+ * LOG_PREFIX was asked for.  Only daemons and mains log; common/, store/,
+ * sandbox/ and the codecs stay silent above debug.
  */
 #ifndef CLOOP_LOG_H
 #define CLOOP_LOG_H

@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The kept output of a handle on the hub (00 §5): `log`, the output bytes,
- * and `log.idx`, fixed records that map them to wire offsets (01 §9.2) and
- * say when they came.  Both are appended by cloopd-net (log first), read by
- * the monitor at start-up (the files are the truth: received = end of the
- * last whole record; a longer log is cut back) and by cloopctl.
- * Wire offsets and file offsets differ by gaps, by replaced bytes (a Go
- * agent's \ufffd counts one, 01 §2.3), by redaction and by LogLimit.
+ * The kept output of a handle on the hub: `log`, the output bytes, and
+ * `log.idx`, fixed records that map them to wire offsets and say when they
+ * came.  Both are appended by cloopd-net (log first), read by the monitor at
+ * start-up (the files are the truth: received = end of the last whole record;
+ * a longer log is cut back) and by cloopctl.  Wire offsets and file offsets
+ * differ by gaps, by replaced bytes (a Go agent's \ufffd counts one), by
+ * redaction and by LogLimit.
  */
 #ifndef CLOOP_LOGINDEX_H
 #define CLOOP_LOGINDEX_H
@@ -20,7 +20,7 @@
 
 enum logindex_kind {
 	LOGINDEX_DATA = 1,	/* file_len bytes at file_off */
-	LOGINDEX_GAP,		/* wire_len bytes never came (01 §9.2) */
+	LOGINDEX_GAP,		/* wire_len bytes never came */
 	LOGINDEX_CUT		/* wire_len bytes came and are not kept
 				 * (LogLimit); see below */
 };

@@ -3,11 +3,11 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The message catalogue: every message that any two of our processes may
- * exchange (00 §4, style §3.8).  One row: name, number, direction, states
- * in which the *receiver* accepts it, body size, descriptor, multiplicity.
- * Everything else (names, tables, checks) is generated.  A request has an
- * even number; an answer is its request + 1 and carries the request's id.
- * What is not in a row, or not as the row says, ends the sender.
+ * exchange.  One row: name, number, direction, states in which the *receiver*
+ * accepts it, body size, descriptor, multiplicity.  Everything else (names,
+ * tables, checks) is generated.  A request has an even number; an answer is
+ * its request + 1 and carries the request's id.  What is not in a row, or not
+ * as the row says, ends the sender.
  *
  * Directions name sender and receiver:
  *   hub-net   N2M M2N   cloopd-net <-> monitor
@@ -102,21 +102,21 @@ enum msg_dir {
  *		i64 exit_code, t started_at, t finished_at, str error,
  *		str outcome, i64 final_offset, u64 received, b gapped
  * HANDLE_PROGRESS u64 handle, u64 received, b gapped   (at most 4/s each)
- * HANDLE_LOST	u64 session, u64 handle     not in active_handles, 01 §9.4
+ * HANDLE_LOST	u64 session, u64 handle     not in active_handles
  * PENALTY	str source (address or /64), u8 kind (PEN_*), u32 ms,
  *		u32 left_ms (with what it had before)
  * PENALTY_SET	str source, u8 kind, u32 ms: the same for other workers; all
  *		that stand come before NET_START
  * HANDLE_REDACT u64 handle, u32 len           fd: memfd, n * blob value
- *		values to be taken out of the handle's output from now on
- *		(05 §12); added to what it has, before START and REFRESH
+ *		values to be taken out of the handle's output from now on;
+ *		added to what it has, before START and REFRESH
  * REVOKE	u64 session, str lease, str grant ("": all of it), u8 action
  *		(REVOKE_*), str reason
  * REVOKE_ANS	u8 result (RES_*), str code, str text, struct lease_revoked
  * REFRESH	u64 session, u32 len  fd: memfd, struct lease_refresh
  * REFRESH_ANS	u8 result (RES_*), str code, str text, struct lease_refreshed
  *		(common/leasemsg.h)
- * Work that goes and comes (01 §11, §12):
+ * Work that goes and comes:
  * HANDLE_WORK	u64 handle, u8 asked (WORK_*), u64 cap, b seeded, b over,
  *		str branch, str failure ("" none).  After HANDLE_INDEX, of
  *		handles that return something or may
@@ -197,7 +197,7 @@ enum { WHY_NONE, WHY_UNKNOWN, WHY_ABANDONED };
 enum { AGENT_ONLINE, AGENT_OFFLINE, AGENT_UNREACHABLE };
 enum { DROP_SUPERSEDED = 1, DROP_REVOKED, DROP_SHUTDOWN, DROP_FOREIGN };
 enum { WHO_UNKNOWN, WHO_FOREIGN, WHO_YOURS };
-/* Handle states (03 §2). */
+/* Handle states. */
 enum { HS_PENDING = 1, HS_RUNNING, HS_EXITED, HS_FAILED, HS_KILLED,
 	HS_UNKNOWN };
 /* Ends of a request to a device. */
@@ -304,7 +304,7 @@ enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED };
  * ROW_LOG, ROW_INDEX	str handle_id   fd: read-only log, log index
  * ROW_RESULT	struct work_result (workmsg.h): of the next ROW_HANDLE
  * ROW_WORK_FILE str handle_id		fd: bundle or project, O_RDONLY
- * CTL_ERR	str code (08 §9), str message, str remedy
+ * CTL_ERR	str code, str message, str remedy
  */
 #define HUB_CTL_CATALOGUE(X)                                                   \
 	X(CTL_LISTEN, 0x0300, M2C, MS_STARTING, 0, 0, 1, 1)                    \
@@ -375,7 +375,7 @@ enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED };
 
 enum { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR };
 enum { CTL_WORK_SHOW, CTL_WORK_BUNDLE, CTL_WORK_PROJECT };
-/* The administrative state of an agent (05 §16.2). */
+/* The administrative state of an agent. */
 enum { ADMIN_READY = 1, ADMIN_CORDONED, ADMIN_DRAINING };
 
 /* ---------------------------------------------------------- dev-fetch
@@ -418,12 +418,12 @@ enum { ADMIN_READY = 1, ADMIN_CORDONED, ADMIN_DRAINING };
  * DEV_REFRESH	u32 len		         fd: memfd, struct dev_refresh
  * DEV_REFRESH_ANS u32 len	         fd: memfd, struct dev_refreshed
  *		(common/devlease.h)
- * Shipped branches (01 §11): chunks go from the hub into a file of ours.
+ * Shipped branches: chunks go from the hub into a file of ours.
  * BRANCH_OPEN	str handle_id	 a first chunk came; again: start over
  * BRANCH_OPEN_ANS b ok  fd: empty file, O_RDWR; /dev/null when not ok
  * BRANCH_END	str handle_id, str failure ("": none).  Before its DEV_START
  * BRANCH_DROP	str handle_id	 nobody will claim it
- * Work that comes back (04 §18): before DEV_EXIT, for those who asked.
+ * Work that comes back: before DEV_EXIT, for those who asked.
  * DEV_RESULT	u64 slot, str mode, str branch, str base,
  *		struct devjob_result (common/devjob.h)
  * DEV_BUNDLE	u64 slot, u64 len           fd: the bundle, O_RDONLY

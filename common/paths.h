@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Installed paths and system names (00 §5, 08 §2).  The Makefile may
- * override SYSCONFDIR, LOCALSTATEDIR, RUNDIR and LIBEXECDIR.
+ * Installed paths and system names.  The Makefile may override SYSCONFDIR,
+ * LOCALSTATEDIR, RUNDIR and LIBEXECDIR.
  */
 #ifndef CLOOP_PATHS_H
 #define CLOOP_PATHS_H
@@ -32,7 +32,7 @@
 
 /* Environment variable naming the directory of the helper programs. */
 #define ENV_LIBEXEC "CLOOP_LIBEXEC"
-/* 02 §2: the MAC key, when set and not empty. */
+/* The MAC key, when set and not empty. */
 #define ENV_HMAC_KEY "CLOOP_STATE_HMAC_KEY"
 
 #define USER_NET "_cloop-net"

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Text form of SPKI pins (01 §1.5).  Runs in root programs: the text comes
- * from the administrator's own files, the digest from whoever has a
- * certificate.  No allocation, no OpenSSL.
+ * Text form of SPKI pins.  Runs in root programs: the text comes from the
+ * administrator's own files, the digest from whoever has a certificate.  No
+ * allocation, no OpenSSL.
  */
 #include "pin.h"
 

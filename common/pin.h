@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * SPKI pins (01 §1.5): "sha256:" + base64 of SHA-256 over the DER of the
- * leaf certificate's SubjectPublicKeyInfo.  Text only; whoever has a
- * certificate computes the digest (net/tlsio, cloop-keygen).  Used by root
- * programs too, so: no OpenSSL, no allocation.
+ * SPKI pins: "sha256:" + base64 of SHA-256 over the DER of the leaf
+ * certificate's SubjectPublicKeyInfo.  Text only; whoever has a certificate
+ * computes the digest (net/tlsio, cloop-keygen).  Used by root programs too,
+ * so: no OpenSSL, no allocation.
  */
 #ifndef CLOOP_PIN_H
 #define CLOOP_PIN_H

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Secrets taken out of a stream of bytes (04 §16.3, 05 §12): a set of
- * values, and any number of streams that are held against it.
+ * Secrets taken out of a stream of bytes: a set of values, and any number of
+ * streams that are held against it.
  *
  * Every place where a value occurs becomes "[redacted]"; places that overlap
  * become one marker together, so that no rest of either value is left.  What
@@ -28,7 +28,7 @@
 #define REDACT_MARKER "[redacted]"
 #define REDACT_MARKER_LEN 10
 #define REDACT_VALUE_MIN 8		/* shorter ones hide nothing and would
-					 * riddle the text (04 §16.3) */
+					 * riddle the text */
 #define REDACT_KEY_MAX 4096
 #define REDACT_HOLD_MAX (REDACT_KEY_MAX - 1)
 
@@ -48,8 +48,8 @@ void redact_free(struct redact *set);
  */
 int redact_add(struct redact *set, const void *data, size_t len);
 /*
- * Add the values of the variables that CLOOP_REDACT_ENV (04 §16.3.5) names
- * in env ("NAME=value", n of them).  As redact_add.
+ * Add the values of the variables that CLOOP_REDACT_ENV names in env
+ * ("NAME=value", n of them).  As redact_add.
  */
 int redact_add_env(struct redact *set, char *const *env, size_t n);
 /* 1 when nothing would ever be redacted. */

@@ -2,9 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Text rules: addresses, prefixes, host and interface names (03 §3.9,
- * §3.10, §12.4).  Runs where rule.c runs; numeric forms only, never a
- * resolver.
+ * Text rules: addresses, prefixes, host and interface names.  Runs where
+ * rule.c runs; numeric forms only, never a resolver.
  */
 #include "rule.h"
 

@@ -6,7 +6,7 @@
  * signify(1) writes and reads it: an "untrusted comment: ..." line, then one
  * line of base64 of "Ed" ‖ key number (8) ‖ key (32) or signature (64).
  * Form only, no cryptography: used by cloop-keygen and by whoever verifies
- * a build (04 §27).
+ * a build.
  */
 #ifndef CLOOP_SIGNIFY_H
 #define CLOOP_SIGNIFY_H

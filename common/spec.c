@@ -198,7 +198,7 @@ static const struct field spec_virtual_table_rows[] = {
 };
 static F_TABLE(spec_virtual_table, struct spec_virtual);
 
-/* start.spec: the first members of struct spec (03 §3.1). */
+/* start.spec: the first members of struct spec. */
 static const struct field spec_table_rows[] = {
 	F_STR(struct spec, work_dir, "work_dir", 0, STR_MAX),
 	F_STRS(struct spec, argv, "argv", 0, MANY_MAX, STR_MAX),
@@ -240,7 +240,7 @@ F_TABLE(spec_table, struct spec);
 _Static_assert(offsetof(struct spec, work_dir) == 0,
     "start.spec and start share a struct");
 
-/* The whole payload (03 §4). */
+/* The whole payload. */
 static const struct field spec_start_table_rows[] = {
 	F_OBJ(struct spec, work_dir, "spec", 0, &spec_table),
 	F_STR(struct spec, handle_id, "handle_id", 0, STR_MAX),

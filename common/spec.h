@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The description of one workload: the payload of a start frame (03 §3 to
- * §12) as a struct, its field tables, and its rules.  Hub and device both
- * check it; the privileged side checks it again from its message form.
- * Lists of the spec are bounded here by what a frame can carry; the smaller
- * bounds of the specification are rules (spec_check), because their
- * violation is answered differently from a malformed frame (03 §3.15).
+ * The description of one workload: the payload of a start frame as a struct,
+ * its field tables, and its rules.  Hub and device both check it; the
+ * privileged side checks it again from its message form.  Lists of the spec
+ * are bounded here by what a frame can carry; the smaller bounds of the
+ * protocol are rules (spec_check), because their violation is answered
+ * differently from a malformed frame.
  */
 #ifndef CLOOP_SPEC_H
 #define CLOOP_SPEC_H
@@ -21,27 +21,27 @@
 struct buf;
 struct jsonw;
 
-struct spec_limits {			/* 03 §3.5; 0: not requested */
+struct spec_limits {			/* 0: not requested */
 	int64_t cpu_millis;
 	int64_t memory_mb;
 	int64_t disk_mb;
 	int64_t pids;
 };
 
-struct spec_mount {			/* 03 §3.6 */
+struct spec_mount {
 	char *source;
 	char *target;
 	int read_only;
 };
 
-struct spec_host_mount {		/* 03 §3.7 */
+struct spec_host_mount {
 	char *name;
 	char *source;
 	char *target;
 	int read_only;
 };
 
-struct spec_device {			/* 03 §3.8 */
+struct spec_device {
 	char *name;
 	char *source;
 	char *target;
@@ -50,7 +50,7 @@ struct spec_device {			/* 03 §3.8 */
 	char *kubernetes_resource;
 };
 
-struct spec_interface {			/* 03 §3.9 */
+struct spec_interface {
 	char *name;
 	char *source;
 	char *target;
@@ -60,7 +60,7 @@ struct spec_interface {			/* 03 §3.9 */
 	char *lease_id;
 };
 
-struct spec_firewall {			/* 03 §12.4; empty: reach nothing */
+struct spec_firewall {			/* empty: reach nothing */
 	int allow_public_internet;
 	char **allow_cidrs;
 	size_t nallow_cidrs;
@@ -72,20 +72,20 @@ struct spec_firewall {			/* 03 §12.4; empty: reach nothing */
 	size_t nresolvers;
 };
 
-struct spec_proxy {			/* 03 §3.10 */
+struct spec_proxy {
 	char *host;
 	int64_t port;
 	int gateway;
 };
 
-struct spec_git_ca {			/* 03 §3.14, our dialect */
+struct spec_git_ca {			/* our dialect */
 	char *pem;
 	char **urls;
 	size_t nurls;
 	char *node;
 };
 
-struct spec_secret {			/* 03 §3.11: attribution only */
+struct spec_secret {			/* attribution only */
 	char *lease_id;
 	char *grant_id;
 	char *secret_name;
@@ -99,7 +99,7 @@ struct spec_secret {			/* 03 §3.11: attribution only */
 	int64_t expires_at;
 };
 
-struct spec_bundle {			/* 03 §3.12 */
+struct spec_bundle {
 	char *branch;
 	char *head;
 	int64_t bytes;
@@ -108,7 +108,7 @@ struct spec_bundle {			/* 03 §3.12 */
 	size_t nshallow;
 };
 
-struct spec_workspace {			/* 03 §3.12 */
+struct spec_workspace {
 	char *kind;
 	char *repo;
 	char *ref;
@@ -119,21 +119,21 @@ struct spec_workspace {			/* 03 §3.12 */
 	struct spec_bundle *branch_bundle;
 };
 
-struct spec_write_back {		/* 03 §3.13 */
+struct spec_write_back {
 	char *mode;
 	char *branch;
 	char *message;
 	int64_t max_bundle_bytes;
 };
 
-struct spec_credential {		/* 03 §4.1 */
+struct spec_credential {
 	char *username;
 	struct secret password;
 	int64_t expires_at;
 	char *host;
 };
 
-struct spec_secret_file {		/* 03 §5 */
+struct spec_secret_file {
 	char *lease_id;
 	char *grant_id;
 	char *dir;
@@ -142,7 +142,7 @@ struct spec_secret_file {		/* 03 §5 */
 	struct secret content;		/* data NULL: nil */
 };
 
-struct spec_sandbox {			/* 03 §11 */
+struct spec_sandbox {
 	char *mode;
 	char *engine;
 	char *runtime;
@@ -150,14 +150,14 @@ struct spec_sandbox {			/* 03 §11 */
 	char *network;
 };
 
-struct spec_usb {			/* 03 §12.3 */
+struct spec_usb {
 	char *vendor_id;
 	char *product_id;
 	char *serial;
 	char *port;
 };
 
-struct spec_selector {			/* 03 §12.3 */
+struct spec_selector {
 	char *name;
 	struct spec_usb *usb;
 	char *path;
@@ -166,7 +166,7 @@ struct spec_selector {			/* 03 §12.3 */
 	int skip_interface_nodes;
 };
 
-struct spec_virtual {			/* 03 §12.1 */
+struct spec_virtual {
 	char *id;
 	char *name;
 	struct spec_firewall *firewall;
@@ -179,7 +179,7 @@ struct spec {
 	char *work_dir;
 	char **argv;
 	size_t nargv;
-	char **env;			/* NULL or none: inherit, 03 §3.2 */
+	char **env;			/* NULL or none: inherit */
 	size_t nenv;
 	struct field_pair *labels;
 	size_t nlabels;
@@ -208,7 +208,7 @@ struct spec {
 	size_t nsecrets;
 	struct spec_workspace workspace;
 	struct spec_write_back write_back;
-	/* the siblings of start.spec, 03 §4 */
+	/* the siblings of start.spec */
 	char *handle_id;
 	struct spec_credential *workspace_credential;
 	struct spec_secret_file *secret_files;
@@ -221,8 +221,8 @@ struct spec {
 	size_t nforwarded_devices;
 	/*
 	 * Not on the wire.  Set by the frame decoder when the spec held a
-	 * member that the device must honour and cannot (a git CA, 03 §3.14,
-	 * 01 U3): the start is refused with started.error = this text.
+	 * member that the device must honour and cannot (a git CA): the start
+	 * is refused with started.error = this text.
 	 */
 	char *refusal;
 };
@@ -243,15 +243,15 @@ int spec_get(struct buf *b, struct spec *s);	/* then buf_end() */
 void spec_format_json(const struct spec *s, struct jsonw *w);
 
 /*
- * The rules of 03 §3.15 in the reference's order, the first failure wins:
- * CL_FORMAT and *whyp an owned text naming the field and its value.  Secret
- * files and seed are among them.  CL_NOMEM.
+ * The rules of start.spec in Go's order, the first failure wins: CL_FORMAT
+ * and *whyp an owned text naming the field and its value.  Secret files and
+ * seed are among them.  CL_NOMEM.
  */
 int spec_check(const struct spec *s, char **whyp);
 /*
- * The siblings alone (secret files, seed, sandbox, virtual: 03 §5, §6, §11,
- * §12.1); the device answers a failure with error{protocol}.  The frame
- * decoder has done it already; the privileged side does it again.
+ * The siblings alone (secret files, seed, sandbox, virtual); the device
+ * answers a failure with error{protocol}.  The frame decoder has done it
+ * already; the privileged side does it again.
  */
 int spec_check_siblings(const struct spec *s, char **whyp);
 int spec_check_secret_files(const struct spec_secret_file *files, size_t n,
@@ -265,13 +265,13 @@ int spec_check_virtual(const struct spec_virtual *v,
 int spec_check_seed(const struct spec *s, char **whyp);
 int spec_check_workspace(const struct spec *s, char **whyp);
 int spec_check_write_back(const struct spec *s, char **whyp);
-/* 03 §3.9; a device_open may leave `source` empty (03 §15.2). */
+/* A device_open may leave `source` empty. */
 int spec_check_interface(const char *field, const struct spec_interface *i,
     int source_optional, char **whyp);
 /* Normalise: trim all five; a mode that is not container empties the other
  * four.  After the check. */
 void spec_trim_sandbox(struct spec_sandbox *sb);
-/* 1 when a binding makes its lease revocable (03 §3.11). */
+/* 1 when a binding makes its lease revocable. */
 int spec_is_revocable(const struct spec_secret *b);
 
 #endif

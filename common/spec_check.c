@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The rules of a spec in the reference's order (03 §3.15) and those of its
- * siblings; workspace and write-back are in spec_work.c.  Runs on both ends
- * and again on the privileged side; changes nothing.
+ * The rules of a spec in Go's order and those of its siblings; workspace and
+ * write-back are in spec_work.c.  Runs on both ends and again on the
+ * privileged side; changes nothing.
  */
 #include "spec.h"
 
@@ -435,7 +435,7 @@ spec_check_limits(const struct spec *s, char **whyp)
 	return CL_OK;
 }
 
-/* Ours, after the reference's: what bounds our own tables. */
+/* Ours, after Go's: what bounds our own tables. */
 static int
 spec_check_labels(const struct spec *s, char **whyp)
 {

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Rules of a spec, second half: workspace, write-back, seed, secret files,
- * sandbox settings and virtual executors (03 §3.12, §3.13, §5, §6, §11,
- * §12).  Runs where spec_check.c runs; changes nothing.
+ * sandbox settings and virtual executors.  Runs where spec_check.c runs;
+ * changes nothing.
  */
 #include "spec.h"
 
@@ -315,7 +315,7 @@ spec_check_sandbox(const struct spec_sandbox *sb, char **whyp)
 	return CL_OK;
 }
 
-/* 03 §11: a runtime with a kernel of its own cannot be given devices. */
+/* A runtime with a kernel of its own cannot be given devices. */
 static int
 spec_is_kernel_isolated(const char *runtime)
 {
@@ -340,7 +340,7 @@ spec_is_kernel_isolated(const char *runtime)
 	return 0;
 }
 
-/* Four hex digits, an optional 0x before them (03 §12.3). */
+/* Four hex digits, an optional 0x before them. */
 static int
 spec_is_usb_id(const char *s)
 {

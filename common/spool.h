@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The output spool of one workload (00 §5): one file, written by
- * cloop-shim, read by agentd-fetch through a read-only descriptor, trimmed
- * by the shim on the agentd monitor's word.  Page 0 is a header that all
- * three map; raw byte r of the output is at file offset SPOOL_DATA + r.
- * Bytes below `base` are punched out of the file.
+ * The output spool of one workload: one file, written by cloop-shim, read by
+ * agentd-fetch through a read-only descriptor, trimmed by the shim on the
+ * agentd monitor's word.  Page 0 is a header that all three map; raw byte r
+ * of the output is at file offset SPOOL_DATA + r.  Bytes below `base` are
+ * punched out of the file.
  *
  * Who writes which field: shim base, total, ended; monitor sent, acked_raw,
  * marks, link_up.  Fields are 64-bit and read and written with __atomic

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * UTF-8 of workload output (04 §16.2) and of values from outside.  Pure;
- * any bytes may come.  The second byte carries all the special cases
- * (overlongs, surrogates, above U+10FFFF), so the range of it depends on
- * the first: table 3-7 of the Unicode standard.
+ * UTF-8 of workload output and of values from outside.  Pure; any bytes may
+ * come.  The second byte carries all the special cases (overlongs,
+ * surrogates, above U+10FFFF), so the range of it depends on the first: table
+ * 3-7 of the Unicode standard.
  */
 #include "utf8.h"
 

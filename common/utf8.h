@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * UTF-8: checking, and the streaming normaliser of 04 §16.2.
+ * UTF-8: checking, and the streaming normaliser of workload output.
  */
 #ifndef CLOOP_UTF8_H
 #define CLOOP_UTF8_H

@@ -29,7 +29,7 @@ int64_t util_wall_offset_ns(void);
 #define UTIL_TIME_ZERO INT64_MIN
 #define UTIL_TIME_MAX 40
 void util_format_time(int64_t wall_ns, char dst[UTIL_TIME_MAX]);
-/* Any offset; CL_FORMAT.  Rules of 01 §2.2; out of int64 ns range is
+/* RFC 3339, any offset; CL_FORMAT.  What int64 ns cannot hold is
  * clamped except the zero time, which gives UTIL_TIME_ZERO. */
 int util_parse_time(const char *text, size_t len, int64_t *wall_nsp);
 
@@ -66,10 +66,10 @@ int util_parse_hex(const char *text, uint8_t *dst, size_t len);
 
 /* 1 when text is not empty and only of these characters. */
 int util_is_word(const char *text, const char *allowed);
-/* A handle, agent or correlation id that may be used (01 §3, U14): 1..128
- * bytes without control characters. */
+/* A handle, agent or correlation id that may be used: 1..128 bytes without
+ * control characters. */
 int util_is_id(const char *text);
-/* Path component for an id from the wire: hex of its bytes (00 §5). */
+/* Path component for an id from the wire: hex of its bytes. */
 int util_format_id_path(const char *id, char *dst, size_t dstlen);
 
 int util_set_nonblock(int fd);

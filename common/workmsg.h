@@ -13,12 +13,12 @@
 
 #include "field.h"
 
-#define WORK_BRANCH_MAX 200		/* 01 §12.2 */
+#define WORK_BRANCH_MAX 200
 #define WORK_NAME_MAX 64		/* a commit, a digest */
 #define WORK_TEXT_MAX 8192		/* prose, and room for redaction */
 #define WORK_CHUNK_COST 64		/* budget of a chunk beyond its bytes */
 #define WORK_CAP_DEFAULT 33554432	/* max_bundle_bytes 0 */
-#define WORK_PROJECT_MAX 655360		/* 01 §12.4 */
+#define WORK_PROJECT_MAX 655360
 #define WORK_PROJECT_ERROR_MAX 4096
 
 /* RESULT_END: a result was accepted, as good or as a failure. */

@@ -4,7 +4,7 @@
  *
  * Allocation for start-up and small fixed structs: these functions end the
  * process when memory is gone.  A size that a peer can influence uses plain
- * calloc after a check against limits.h instead (style §3.7).
+ * calloc after a check against limits.h instead.
  */
 #ifndef CLOOP_XMEM_H
 #define CLOOP_XMEM_H

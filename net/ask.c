@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Pending asks of cloopd-net (style §3.9).  Trusts the monitor, but not the
- * order of events: an owner may be gone when its answer comes, and an
- * answer may come after its deadline.
+ * Pending asks of cloopd-net.  Trusts the monitor, but not the order of
+ * events: an owner may be gone when its answer comes, and an answer may come
+ * after its deadline.
  */
 #include "ask.h"
 

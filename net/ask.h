@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Asynchronous asks from cloopd-net to the monitor (style §3.9).  An ask is
- * an id, a deadline and the number of its owner; the answer brings the id
- * back and the callback looks the owner up.  Stopping an owner forgets its
- * asks: a late answer finds nothing and is dropped.  No knowledge of
- * sessions or of libevent; the channel is a function of the caller's.
+ * Asynchronous asks from cloopd-net to the monitor.  An ask is an id, a
+ * deadline and the number of its owner; the answer brings the id back and
+ * the callback looks the owner up.  Stopping an owner forgets its asks: a
+ * late answer finds nothing and is dropped.  No knowledge of sessions or of
+ * libevent; the channel is a function of the caller's.
  */
 #ifndef CLOOP_ASK_H
 #define CLOOP_ASK_H

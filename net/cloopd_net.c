@@ -3,10 +3,10 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * cloopd-net: the hub's unprivileged network process, one of several
- * workers (00 §3.1).  It meets every byte an agent sends: TLS, HTTP,
- * WebSocket, JSON.  It holds no key, no store, no secret at rest, and after
- * set-up it can open nothing: descriptor 3 is the channel to the monitor,
- * listeners and output files arrive over it.  Without a monitor it ends.
+ * workers.  It meets every byte an agent sends: TLS, HTTP, WebSocket, JSON.
+ * It holds no key, no store, no secret at rest, and after set-up it can open
+ * nothing: descriptor 3 is the channel to the monitor, listeners and output
+ * files arrive over it.  Without a monitor it ends.
  */
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -177,7 +177,7 @@ net_wait_channel(struct hub *hub, short events)
 		fatal("channel", "reason=%s", cl_strerror(CL_SYSTEM));
 }
 
-/* Everything libraries open or ask for once (style §3.12, step 3). */
+/* Everything libraries open or ask for once. */
 static void
 net_warm_up(struct hub *hub)
 {

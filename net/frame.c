@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The frame catalogue and the envelope (01 §3), see frame.h.  Runs in the
+ * The frame catalogue and the envelope, see frame.h.  Runs in the
  * unprivileged network processes of hub and device; every message of the
  * other side comes through here first.  No state, no logging.
  */
@@ -197,7 +197,7 @@ frame_decode_payload(struct jx *x, const struct frame_env *env, void *payload)
 		return jx_fail(x, CL_INTERNAL, "unknown type");
 	field_init(row->table, payload);
 	if (row->table->nrows == 0)
-		return CL_OK;		/* 01 §6.2: not read */
+		return CL_OK;		/* not read */
 	if (env->payload == 0)
 		return jx_fail(x, CL_FORMAT, "no payload");
 	x->unknown = env->type == FRAME_START ? frame_on_start_member : NULL;

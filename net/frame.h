@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The frame catalogue, hub <-> device, protocol 1..26 (01 §3, §6): one row
- * a type; tables of the payloads in frame_*.c, their structs in
- * frame_types.h.  Pure: no sockets, no sessions, no logging.
+ * The frame catalogue, hub <-> device, protocol 1..26: one row a type;
+ * tables of the payloads in frame_*.c, their structs in frame_types.h.
+ * Pure: no sockets, no sessions, no logging.
  *
  * Receiving: frame_decode_envelope, then frame_decode_payload into the
  * struct of that type, then frame_clear_payload.
@@ -24,7 +24,7 @@ struct jsonw;
 
 enum frame_dir { FRAME_A2H = 1, FRAME_H2A = 2, FRAME_BOTH = 3 };
 
-/* name, wire name, direction, since, needs a handle (01 §3.2), payload */
+/* name, wire name, direction, since, needs a handle, payload */
 #define FRAME_CATALOGUE(X)                                                     \
 	X(HELLO, "hello", A2H, 1, 0, hello)                                    \
 	X(WELCOME, "welcome", H2A, 1, 0, welcome)                              \
@@ -82,8 +82,7 @@ struct frame_row {
 	int since;
 	int needs_handle;
 	const struct field_table *table;	/* size 0: empty payload */
-	/* The rules a receiver applies at decode (03); trims where the
-	 * specification says so.  NULL: none. */
+	/* What a receiver checks or trims at decode.  NULL: nothing. */
 	int (*check)(struct jx *x, void *payload);
 };
 
@@ -104,12 +103,11 @@ struct frame_env {
 };
 
 /*
- * Check one message (01 §3.2).  CL_OK; CL_FORMAT: fatal, close the session;
- * CL_LIMIT: refused, answer error{protocol} with env->id and go on (a
- * type, id or handle that is too long or holds NUL, U14); CL_NOMEM.
- * x->why says why.  An unknown type is CL_OK; whether its direction is right
- * is the caller's: frame_is_inbound.  msg must live until the payload is
- * decoded.
+ * Check one message.  CL_OK; CL_FORMAT: fatal, close the session; CL_LIMIT:
+ * refused, answer error{protocol} with env->id and go on (a type, id or
+ * handle that is too long or holds NUL); CL_NOMEM.  x->why says why.  An
+ * unknown type is CL_OK; whether its direction is right is the caller's:
+ * frame_is_inbound.  msg must live until the payload is decoded.
  */
 int frame_decode_envelope(struct jx *x, const void *msg, size_t len,
     struct frame_env *env);
@@ -129,21 +127,21 @@ void frame_init_payload(enum frame_type type, void *payload);
 void frame_clear_payload(enum frame_type type, void *payload);
 
 /*
- * Write one message into w (reset first).  v outside 1..26 becomes 26
- * (01 §3.1); id and handle may be NULL; payload NULL leaves the member out.
- * CL_TOOBIG when it exceeds w's max: nothing may be sent then.
+ * Write one message into w (reset first).  v outside 1..26 becomes 26; id
+ * and handle may be NULL; payload NULL leaves the member out.  CL_TOOBIG
+ * when it exceeds w's max: nothing may be sent then.
  */
 int frame_encode(struct jsonw *w, enum frame_type type, int v,
     const char *id, const char *handle, const void *payload);
 
-/* HS_* (msgcat.h) <-> the state words of 03 §2.  An unknown word is
+/* HS_* (msgcat.h) <-> the state words of the wire.  An unknown word is
  * HS_UNKNOWN. */
 int frame_parse_state(const char *word);
 const char *frame_state_name(int hs);
 /* SIG_* <-> interrupt, terminate, kill.  0 when unknown. */
 int frame_parse_signal(const char *word);
 const char *frame_signal_name(int sig);
-/* Bytes the sender counted for a chunk's text (01 §2.3). */
+/* Bytes the sender counted for a chunk's text. */
 size_t frame_log_len(const struct field_text *text);
 
 #endif

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Payloads of the multiplexed channels: terminals and forwarded devices
- * (01 §13).  Runs where frame.c runs.
+ * Payloads of the multiplexed channels: terminals and forwarded devices.
+ * Runs where frame.c runs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +129,7 @@ frame_check_channel(struct jx *x, void *payload)
 	return CL_OK;
 }
 
-/* The shape decides (03 §2); the word is ours from here on. */
+/* The shape decides; the word is ours from here on. */
 static int
 frame_set_device_kind(struct jx *x, struct frame_device_open *p)
 {

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Payloads about the device itself: upgrade, harness install, isolation,
- * denials (01 §7.10 to §7.13).  Runs where frame.c runs.
+ * denials.  Runs where frame.c runs.
  */
 #include <string.h>
 
@@ -14,8 +14,8 @@
 
 #define O FIELD_OMIT
 #define PROSE (FIELD_OMIT | FIELD_PROSE)
-#define MAX_EVIDENCE_LEN 16384		/* 01 U2 */
-#define MAX_EVIDENCE_STR_LEN 512	/* 01 §7.13 */
+#define MAX_EVIDENCE_LEN 16384
+#define MAX_EVIDENCE_STR_LEN 512
 #define MAX_EVIDENCE_ERROR_LEN 4096
 #define MAX_DENIALS 1024
 

@@ -82,7 +82,7 @@ int frame_check_device_open(struct jx *, void *);
 int frame_take_why(struct jx *x, int r, char *why);
 /* Cut surrounding white space off, in place. */
 void frame_trim(char *s);
-/* jx_unknown_fn: a start's git CA (03 §3.14). */
+/* jx_unknown_fn: a start's git CA. */
 int frame_on_start_member(struct jx *, const struct field_table *, void *,
     uint32_t, uint32_t);
 

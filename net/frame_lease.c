@@ -3,8 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Payloads that take secrets back or replace them: revoke, revoked,
- * secret_refresh, secret_refreshed (01 §7.6, §7.7).  Runs where frame.c
- * runs.
+ * secret_refresh, secret_refreshed.  Runs where frame.c runs.
  */
 #include "../common/err.h"
 #include "../common/limits.h"

@@ -3,8 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Payloads of work that comes back and work that is shipped: result_chunk,
- * result, project_result, branch_chunk (01 §11, §12).  Runs where frame.c
- * runs.
+ * result, project_result, branch_chunk.  Runs where frame.c runs.
  */
 #include <string.h>
 

@@ -3,8 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Payloads that concern the session: hello, welcome, heartbeats, bye, error,
- * inventory (01 §5, §7.1, §7.8, §7.9, §4.3).  Pure tables; runs where
- * frame.c runs.
+ * inventory.  Pure tables; runs where frame.c runs.
  */
 #include "../common/caps.h"
 #include "../common/err.h"

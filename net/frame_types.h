@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The payload structs of the frames (01 §5 to §13); member order is wire
- * order.  A start's payload is struct spec.  See common/field.h for what
- * the member types mean and who owns them.
+ * The payload structs of the frames; member order is wire order.  A start's
+ * payload is struct spec.  See common/field.h for what the member types mean
+ * and who owns them.
  */
 #ifndef CLOOP_FRAME_TYPES_H
 #define CLOOP_FRAME_TYPES_H
@@ -74,7 +74,7 @@ struct frame_inventory {
 
 /* --- a running workload --- */
 
-struct frame_disk_limit {		/* 01 §9.6 */
+struct frame_disk_limit {
 	int64_t used_bytes;
 	int64_t limit_mb;
 	char *source;
@@ -94,7 +94,7 @@ struct frame_signal {
 	char *signal;
 };
 
-struct frame_write_back {		/* 01 §12.2 */
+struct frame_write_back {
 	char *mode;
 	char *branch;
 	char *commit_sha;
@@ -237,7 +237,7 @@ struct frame_isolation_probe {
 };
 
 struct frame_isolation_evidence {
-	char *evidence;			/* opaque JSON (01 U2), or NULL */
+	char *evidence;			/* opaque JSON, or NULL */
 	char *host;
 	char *engine_kernel;
 	char *engine;
@@ -245,7 +245,7 @@ struct frame_isolation_evidence {
 	char *error;
 };
 
-struct frame_denial {			/* 03 §16.2, our dialect */
+struct frame_denial {			/* our dialect */
 	char *dest;
 	int64_t port;
 	char *proto;
@@ -317,7 +317,7 @@ struct frame_device_opened {
 	char *tap;
 };
 
-struct frame_device_data {		/* 01 U5 */
+struct frame_device_data {
 	char *channel_id;
 	uint8_t *data;
 	size_t data_len;

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Payloads of one running workload: start, started, signal, status, output
- * (01 §7.2 to §7.5, §8, §9.5).  Runs where frame.c runs.
+ * Payloads of one running workload: start, started, signal, status, output.
+ * Runs where frame.c runs.
  */
 #include <bsd/stdlib.h>
 
@@ -138,7 +138,7 @@ frame_add_url(struct spec_git_ca *ca, const char *s)
 	return CL_OK;
 }
 
-/* jx_string_fn: 03 §3.14, what a string is shows in itself and its key. */
+/* jx_string_fn: what a string is shows in itself and its key. */
 static int
 frame_on_git_ca_string(const char *key, const char *s, size_t len, void *arg)
 {
@@ -197,7 +197,7 @@ frame_on_start_member(struct jx *x, const struct field_table *t, void *v,
 		return CL_OK;
 	if ((r = frame_decode_git_ca(x, s, value)) == CL_NOMEM)
 		return jx_fail(x, r, "spec: out of memory");
-	/* Never run without the CA (03 §3.14), understood or not. */
+	/* Never run without the CA, understood or not. */
 	if (s->refusal == NULL)
 		s->refusal = strdup(r == CL_OK ?
 		    "the hub's git certificate authority cannot be used here" :

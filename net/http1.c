@@ -353,7 +353,7 @@ http1_parse_value(const char *s, size_t len, char *dst, size_t max)
 	return CL_OK;
 }
 
-/* The first pair with the key `token` that decodes (01 §1.2). */
+/* The first pair with the key `token` that decodes. */
 static int
 http1_find_token(const char *query, char *dst)
 {

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * HTTP/1.1 heads, as far as a WebSocket endpoint needs them (01 §1.2, §1.3;
- * style §5.2).  Pure text work on a buffer of the caller's.  Strict: CRLF
- * only, no folding, no space before a colon, each header that decides
- * something at most once, bounded by HTTP_HEAD_MAX and HTTP_MAX_HEADERS.
- * Bodies are never read: a request that has one is reported as such.
+ * HTTP/1.1 heads, as far as a WebSocket endpoint needs them.  Pure text work
+ * on a buffer of the caller's.  Strict: CRLF only, no folding, no space
+ * before a colon, each header that decides something at most once, bounded
+ * by HTTP_HEAD_MAX and HTTP_MAX_HEADERS.  Bodies are never read: a request
+ * that has one is reported as such.
  */
 #ifndef CLOOP_HTTP1_H
 #define CLOOP_HTTP1_H
@@ -56,22 +56,22 @@ int http1_has_token(const struct http1_head *h, const char *name,
     const char *token);
 
 /*
- * 01 §1.2: the credential of a request: Authorization "Bearer X", otherwise
- * the query parameter `token`; trimmed, may be empty.  dst holds
- * MAX_TOKEN_LEN + 1.  CL_NOTFOUND when neither is there, CL_TOOBIG.
+ * The credential of a request: Authorization "Bearer X", otherwise the query
+ * parameter `token`; trimmed, may be empty.  dst holds MAX_TOKEN_LEN + 1.
+ * CL_NOTFOUND when neither is there, CL_TOOBIG.
  */
 int http1_get_bearer(const struct http1_head *h, char *dst);
 
 /*
- * Rows 6, 6b and 6c of 01 §1.3 in order.  CL_OK, or CL_FORMAT with the
- * status to answer: 426, 405 or 400.
+ * Upgrade, method, version and key, in this order.  CL_OK, or CL_FORMAT with
+ * the status to answer: 426, 405 or 400.
  */
 int http1_check_upgrade(const struct http1_head *h, unsigned int *statusp);
 
 /*
  * A complete answer: status line, `headers` (NULL or whole CRLF lines),
- * Content-Type, Content-Length, Connection: close, and for 426/400/429 what
- * 01 §1.3 asks for.  body may be NULL.  CL_TOOBIG when dst is too small.
+ * Content-Type, Content-Length, Connection: close, and the lines that go
+ * with 426, 400 and 429.  body may be NULL.  CL_TOOBIG when dst is too small.
  */
 int http1_format_response(char *dst, size_t dstlen, unsigned int status,
     const char *headers, const char *content_type, const char *body,
@@ -109,8 +109,8 @@ struct http1_upgrade {
 int http1_format_upgrade(char *dst, size_t dstlen,
     const struct http1_upgrade *u, size_t *lenp);
 /*
- * What a client demands of a 101 (01 §1.2).  CL_OK, or CL_FORMAT and a
- * constant reason.
+ * What a client demands of a 101.  CL_OK, or CL_FORMAT and a constant
+ * reason.
  */
 int http1_check_switching(const struct http1_head *h, const char *key,
     const char **whyp);

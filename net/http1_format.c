@@ -20,7 +20,7 @@
 #define HTTP1_SHA1_BYTES 20
 #define HTTP1_GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-/* Status, reason, and the lines 01 §1.3 asks for with it. */
+/* Status, reason, and the lines that go with it. */
 static const struct http1_status {
 	unsigned int status;
 	const char *reason;

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * From the request head to the welcome (01 §1.3, §5).  Runs in cloopd-net.
- * Whether a credential is good, whom it names and whether a hello fits it
- * is decided by the monitor; this side only carries the question and writes
- * the answer, and says nothing specific to the peer.
+ * From the request head to the welcome.  Runs in cloopd-net.  Whether a
+ * credential is good, whom it names and whether a hello fits it is decided
+ * by the monitor; this side only carries the question and writes the answer,
+ * and says nothing specific to the peer.
  */
 #include "hub_session.h"
 
@@ -413,7 +413,7 @@ hs_add_verdict(struct hs *s, size_t offer, int action, const char *reason,
 
 	if (offer >= hello->noffers || hello->nverdicts == hello->noffers)
 		return;
-	/* Below version 5 a refusal is said by saying nothing (01 §10.2). */
+	/* Below version 5 a refusal is said by saying nothing. */
 	if (action == VERDICT_TERMINATE && s->negotiated < 5)
 		return;
 	v = &hello->verdicts[hello->nverdicts++];

@@ -61,7 +61,7 @@ int hub_cidr_parse(const char *text, struct hub_cidr *c);
 int hub_cidr_has(const struct hub_cidr *c, const struct hub_addr *a);
 
 /* A peer whose X-Forwarded-* headers count: TrustedProxy, or loopback when
- * none is configured (01 §1.4). */
+ * none is configured. */
 int hub_conf_is_proxy(const struct hub_conf *c, const struct hub_addr *a);
 /* Named in TrustedProxy: no per-source limits, it stands for many. */
 int hub_conf_is_listed_proxy(const struct hub_conf *c,

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What the hub does with each frame of a live session (01 §6.1), one row a
- * type.  Runs in cloopd-net.  A frame that names a handle is only acted on
- * when the handle is in this session's own table; about any other the
- * monitor is asked, and reading stops until it has answered.
+ * What the hub does with each frame of a live session, one row a type.  Runs
+ * in cloopd-net.  A frame that names a handle is only acted on when the
+ * handle is in this session's own table; about any other the monitor is
+ * asked, and reading stops until it has answered.
  */
 #include "hub_session.h"
 
@@ -250,9 +250,9 @@ hf_report_lost(struct hs *s, struct hlog *h)
 	    (unsigned long long)s->session, log_q(h->id));
 }
 
-/* 01 §9.4; a handle that just started is spared once (05 §14.2): the beat
- * may have been composed before.  One whose end is here and waits for the
- * disk (hf_hold_end) is over for the device, not lost. */
+/* What the beat does not list is lost.  A handle that just started is spared
+ * once: the beat may have been composed before.  One whose end is here and
+ * waits for the disk (hf_hold_end) is over for the device, not lost. */
 static void
 hf_reconcile(struct hs *s, const struct frame_heartbeat *beat)
 {
@@ -376,7 +376,7 @@ hf_log_chunk(struct hs *s, const struct frame_env *env,
 	return HE_NONE;
 }
 
-/* 01 §9.6: the word counts only beside figures that make sense. */
+/* The word counts only beside figures that make sense. */
 static const char *
 hf_get_outcome(const struct frame_status *st)
 {
@@ -471,7 +471,7 @@ hf_status(struct hs *s, const struct frame_env *env,
 		h->final = st->final_offset > 0 ?
 		    (uint64_t)st->final_offset : 0;
 	}
-	/* Stale news about an ended workload changes nothing (01 §9.5). */
+	/* Stale news about an ended workload changes nothing. */
 	if (terminal || !h->closed)
 		hf_put_status(s, st, state, h);
 	if (env->id[0] != '\0')
@@ -542,7 +542,7 @@ hf_project(struct hs *s, const struct frame_env *env,
 }
 
 /* A channel that is not open, or a report nobody keeps: an answer would
- * confirm a guess (01 §6.1). */
+ * confirm a guess. */
 static enum hs_event
 hf_drop(struct hs *s, const struct frame_env *env,
     const union hf_payload *p, struct hlog *h)

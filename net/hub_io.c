@@ -654,6 +654,6 @@ hs_put_error(struct hs *s, const char *id, const char *code, const char *fmt,
 		log_info("frame-refused", "session=%llu agent=%s code=%s "
 		    "reason=%s", (unsigned long long)s->session,
 		    log_q(s->agent_id), code, log_q(text));
-	/* Error frames say version 1 at any time (01 §3.1). */
+	/* Error frames say version 1 at any time. */
 	return hs_put_frame(s, FRAME_ERROR, PROTO_MIN, id, NULL, &e);
 }

@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Leases as they pass through cloopd-net: values to hide, revocations and
- * refreshes on their way out, and the device's reports on their way in
- * (01 §7.6, §7.7).  Plaintext is here only for the session it is sent on,
- * and is wiped once it is in a frame.
+ * refreshes on their way out, and the device's reports on their way in.
+ * Plaintext is here only for the session it is sent on, and is wiped once it
+ * is in a frame.
  */
 #include "hub_session.h"
 

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The inherited listening sockets of cloopd-net: accepting, and refusing
- * before a byte was read (05 §4).
+ * before a byte was read.
  */
 #ifndef CLOOP_HUB_LISTEN_H
 #define CLOOP_HUB_LISTEN_H

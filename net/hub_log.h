@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The output of the workloads a session has: which bytes are new (01 §9.2),
- * where they go (log file first, then its index), what may be acknowledged.
- * Only what is in both files counts as stored; what the disk refused waits
- * in memory, bounded, unacknowledged, and never stops the session.
- * Prefix hlog_; no knowledge of sessions, frames or the loop.
+ * The output of the workloads a session has: which bytes are new, where they
+ * go (log file first, then its index), what may be acknowledged.  Only what
+ * is in both files counts as stored; what the disk refused waits in memory,
+ * bounded, unacknowledged, and never stops the session.  Prefix hlog_; no
+ * knowledge of sessions, frames or the loop.
  */
 #ifndef CLOOP_HUB_LOG_H
 #define CLOOP_HUB_LOG_H
@@ -134,10 +134,10 @@ struct hlog *hlog_find_id(struct hlog_ids *ids, const char *id);
 struct hlog *hlog_next(struct hlog_ids *ids, struct hlog *h);
 
 /*
- * Take a chunk by the rules of 01 §9.2.  CL_OK: taken, or nothing new;
- * CL_LIMIT: the offset grows too far, ignored; CL_SYSTEM: it was taken but
- * waits for the disk, or was dropped because too much waits.  errno is of
- * the first failure; `failing` turns on once.
+ * Take a chunk by the offset rules of log chunks.  CL_OK: taken, or nothing
+ * new; CL_LIMIT: the offset grows too far, ignored; CL_SYSTEM: it was taken
+ * but waits for the disk, or was dropped because too much waits.  errno is
+ * of the first failure; `failing` turns on once.
  */
 int hlog_put(struct hlog_table *t, struct hlog *h,
     const struct hlog_chunk *c, int64_t now);

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * LogLimit (08 §2.1): of a long output the first and the last half of the
- * limit are kept, the middle is punched out of the file as it grows, piece
- * by piece, and the index says so (LOGINDEX_CUT).
+ * LogLimit (cloopd.conf(5)): of a long output the first and the last half of
+ * the limit are kept, the middle is punched out of the file as it grows,
+ * piece by piece, and the index says so (LOGINDEX_CUT).
  */
 #ifndef CLOOP_HUB_LOGCUT_H
 #define CLOOP_HUB_LOGCUT_H

@@ -25,7 +25,7 @@ struct hlog_redact {
 	uint64_t wire_off;	/* of the next byte to come out */
 	/*
 	 * Where (in input bytes) the \ufffd escapes that are still inside
-	 * begin: 3 bytes here, one on the wire (01 §2.3).
+	 * begin: 3 bytes here, one on the wire.
 	 */
 	uint64_t *escapes;
 	size_t nescapes, cap;

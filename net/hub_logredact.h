@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Redaction of a workload's output before it is written (05 §12).  Offsets
- * stay those of the wire: each index record says which bytes of the wire the
- * kept bytes stand for, and what is withheld is not stored, so not
- * acknowledged, so sent again after a break.
+ * Redaction of a workload's output before it is written.  Offsets stay those
+ * of the wire: each index record says which bytes of the wire the kept bytes
+ * stand for, and what is withheld is not stored, so not acknowledged, so
+ * sent again after a break.
  */
 #ifndef CLOOP_HUB_LOGREDACT_H
 #define CLOOP_HUB_LOGREDACT_H

@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * What the monitor wants of a device: handles it hands over, starts,
- * signals, questions (01 §6, 05 §5.2).  Runs in cloopd-net.  A request is a
- * correlation id that waits for one reply, an error, its time or the end of
- * the session; the monitor gets exactly one answer to each.
+ * signals, questions.  Runs in cloopd-net.  A request is a correlation id
+ * that waits for one reply, an error, its time or the end of the session;
+ * the monitor gets exactly one answer to each.
  */
 #include "hub_session.h"
 

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Work that comes back (01 §12): result_chunk, result and project_result of
- * a live session.  Runs in cloopd-net.  The rules are hub_take.c's; the
- * monitor opens the file and keeps the budget, which is why a chunk may
- * wait, with everything behind it, for one question to be answered.
+ * Work that comes back: result_chunk, result and project_result of a live
+ * session.  Runs in cloopd-net.  The rules are hub_take.c's; the monitor
+ * opens the file and keeps the budget, which is why a chunk may wait, with
+ * everything behind it, for one question to be answered.
  */
 #include "hub_session.h"
 

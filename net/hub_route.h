@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What one HTTP request to the agents' port gets (01 §1.3): the checks that
- * need no secret, in their order, and the texts of the answers.  Pure: the
- * caller asks the monitor about the credential and writes the answer.
+ * What one HTTP request to the agents' port gets: the checks that need no
+ * secret, in their order, and the texts of the answers.  Pure: the caller
+ * asks the monitor about the credential and writes the answer.
  */
 #ifndef CLOOP_HUB_ROUTE_H
 #define CLOOP_HUB_ROUTE_H
@@ -39,8 +39,8 @@ enum hr_why hr_check_request(const struct hr_request *q, char *bearer,
     unsigned int *statusp);
 
 /*
- * 01 §1.4: 1 when the request's Origin is allowed, or it has none.  *originp
- * borrows the refused value, for the report.
+ * 1 when the request's Origin is allowed, or it has none.  *originp borrows
+ * the refused value, for the report.
  */
 int hr_check_origin(const struct hr_request *q, const char **originp);
 

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * One connection of an agent, from accept to the last byte: a state table
- * (style §3.10), shared by hub_session.c (machine, life), hub_io.c (bytes),
- * hub_act.c (handshake), hub_frames.c (frames of a live session) and
- * hub_request.c (what the monitor wants of the device).  Nobody else looks
- * inside.  Other processes and callbacks know a connection by number only.
+ * One connection of an agent, from accept to the last byte: a state table,
+ * shared by hub_session.c (machine, life), hub_io.c (bytes), hub_act.c
+ * (handshake), hub_frames.c (frames of a live session) and hub_request.c
+ * (what the monitor wants of the device).  Nobody else looks inside.  Other
+ * processes and callbacks know a connection by number only.
  */
 #ifndef CLOOP_HUB_SESSION_H
 #define CLOOP_HUB_SESSION_H

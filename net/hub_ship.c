@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Shipped branches (01 §11): a bundle the monitor has checked goes to the
- * device in pieces, and its start follows the last one on the same
- * connection.  Runs in cloopd-net.  No more is read from the file than the
- * peer takes; nothing of it is looked at.
+ * Shipped branches: a bundle the monitor has checked goes to the device in
+ * pieces, and its start follows the last one on the same connection.  Runs
+ * in cloopd-net.  No more is read from the file than the peer takes; nothing
+ * of it is looked at.
  */
 #include "hub_session.h"
 

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Memory about the addresses that connect (05 §4; sshd's srclimit is the
- * model): how many handshakes each has open, how fast it comes, and until
- * when it is penalised.  An IPv4 address is one source, an IPv6 /64 too.
- * Bounded: MAX_SOURCES entries, the longest untouched idle one goes first.
+ * Memory about the addresses that connect (sshd's srclimit is the model):
+ * how many handshakes each has open, how fast it comes, and until when it is
+ * penalised.  An IPv4 address is one source, an IPv6 /64 too.  Bounded:
+ * MAX_SOURCES entries, the longest untouched idle one goes first.
  */
 #ifndef CLOOP_HUB_SOURCE_H
 #define CLOOP_HUB_SOURCE_H
@@ -19,7 +19,7 @@
 #include "hub_conf.h"
 
 #define MAX_SOURCES 16384	/* 2 MiB; a storm from more addresses evicts */
-#define SRC_RATE 10		/* connections a second, 05 §4 */
+#define SRC_RATE 10		/* connections a second */
 #define SRC_BURST 20
 #define SRC_TEXT_MAX (HUB_ADDR_MAX + 4)
 

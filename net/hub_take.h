@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The bundle one workload sends back, put together (01 §12.1, §12.3): which
- * chunk is taken, what ends the transfer for good, whether a result is what
- * the bytes are.  Bytes go straight into a file the monitor opened; room in
- * the budget is the monitor's to give.  Prefix htake_; no knowledge of
- * sessions, frames or the loop.
+ * The bundle one workload sends back, put together: which chunk is taken,
+ * what ends the transfer for good, whether a result is what the bytes are.
+ * Bytes go straight into a file the monitor opened; room in the budget is
+ * the monitor's to give.  Prefix htake_; no knowledge of sessions, frames or
+ * the loop.
  */
 #ifndef CLOOP_HUB_TAKE_H
 #define CLOOP_HUB_TAKE_H

@@ -5,8 +5,8 @@
  * The JSON reader of the unprivileged network processes.  One strict pass
  * over the text (RFC 8259 grammar, nesting, size, duplicate members, UTF-8
  * noted) leaves an index of tokens; a field table then reads what it knows
- * straight from the index, with the rules of 01 §2.2.  What has a foreign
- * shape is handed to a json-c tree, after the same pass.
+ * straight from the index, with Go's rules.  What has a foreign shape is
+ * handed to a json-c tree, after the same pass.
  *
  * A struct jx is reused from message to message and keeps its memory; the
  * text must stay in place as long as its tokens are used.
@@ -56,7 +56,7 @@ struct jx {
 	char why[192];			/* of the last failure; printable */
 };
 
-/* Also draws json-c's hash seed: call before confinement (style §3.12). */
+/* Also draws json-c's hash seed: call before confinement. */
 void jx_init(struct jx *x);
 void jx_clear(struct jx *x);
 
@@ -85,7 +85,7 @@ const char *jx_find_plain(const struct jx *x, uint32_t at, size_t *lenp);
  * CL_FORMAT (not a string), CL_TOOBIG (more than max bytes), CL_NOMEM. */
 int jx_get_string(const struct jx *x, uint32_t at, size_t max, char **sp,
     size_t *lenp, size_t *nreplacedp);
-/* 1 when the key at `at` is `key` as Go matches keys (01 §2.2). */
+/* 1 when the key at `at` is `key` as Go matches keys. */
 int jx_is_key(const struct jx *x, uint32_t at, const char *key);
 /* The member of an object (key matched as Go does), or 0. */
 uint32_t jx_find_member(const struct jx *x, uint32_t at, const char *key);

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Filling a struct from scanned JSON by its field table, with the rules of
- * 01 §2.2: null is the zero value, unknown members are ignored, keys match
- * as Go folds them, integers are integers, wrong types are errors.  Runs in
+ * Filling a struct from scanned JSON by its field table, with Go's rules:
+ * null is the zero value, unknown members are ignored, keys match as Go
+ * folds them, integers are integers, wrong types are errors.  Runs in
  * unprivileged network processes.  Every count and length is held against
  * the table before memory is allocated for it.
  */

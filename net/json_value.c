@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Reading single values of a scanned text (01 §2.2): integers, strings with
- * Go's replacement of what is not UTF-8, keys with Go's case folding, opaque
+ * Reading single values of a scanned text: integers, strings with Go's
+ * replacement of what is not UTF-8, keys with Go's case folding, opaque
  * copies.  Runs in unprivileged network processes; the grammar has been
  * checked by jx_scan, the meaning has not.
  */

@@ -3,10 +3,10 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * TLS, or plaintext with the same calls, on a non-blocking socket, over
- * evbuffers (01 §1.1, §1.5; style §5.2).  No loop of its own: the caller
- * polls for tlsio_get_wants() and calls read and write again.  TLS 1.2+, no
- * renegotiation, no compression, no tickets, no session cache.  The process
- * must ignore SIGPIPE: libssl writes without MSG_NOSIGNAL.
+ * evbuffers.  No loop of its own: the caller polls for tlsio_get_wants() and
+ * calls read and write again.  TLS 1.2+, no renegotiation, no compression,
+ * no tickets, no session cache.  The process must ignore SIGPIPE: libssl
+ * writes without MSG_NOSIGNAL.
  */
 #ifndef CLOOP_TLSIO_H
 #define CLOOP_TLSIO_H

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The TLS policy of both sides (01 §1.1, §1.5) as SSL_CTX objects, in
- * cloopd-net and agentd-fetch.  Runs before confinement: the client side
- * reads the system's root certificates here, since nothing can be opened
- * later.  Trusts the administrator's PEM and the system store.
+ * The TLS policy of both sides as SSL_CTX objects, in cloopd-net and
+ * agentd-fetch.  Runs before confinement: the client side reads the system's
+ * root certificates here, since nothing can be opened later.  Trusts the
+ * administrator's PEM and the system store.
  */
 #include "tlsio.h"
 
@@ -21,7 +21,7 @@
 #include "../common/pin.h"
 #include "tlsio_int.h"
 
-/* 01 §1.5: the whole list for TLS 1.2, in the server's order. */
+/* The whole list for TLS 1.2, in the server's order. */
 #define TLSIO_SUITES_12                                                        \
 	"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"           \
 	"ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"           \
@@ -275,7 +275,7 @@ tlsio_ctx_new_client(const uint8_t *ca_pem, size_t len,
 	*ctxp = NULL;
 	if ((r = tlsio_ctx_new(TLS_client_method(), &ctx)) != 0)
 		return tlsio_set_why(r, "cannot make a TLS context", whyp);
-	/* There is no way to turn this off (01 §1.5). */
+	/* There is no way to turn this off. */
 	SSL_CTX_set_verify(ctx->ssl_ctx, SSL_VERIFY_PEER, NULL);
 	store = SSL_CTX_get_cert_store(ctx->ssl_ctx);
 	r = tlsio_load_system_roots(store);

@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The hub's TLS key as cloopd-net sees it: a public key whose signatures
- * are made by cloopd-key (00 §3.1).  A taken-over cloopd-net can have
- * things signed while it lives; it never sees the key.  cloopd-key is one
- * of ours, but its answers are checked like everybody's.
+ * are made by cloopd-key.  A taken-over cloopd-net can have things signed
+ * while it lives; it never sees the key.  cloopd-key is one of ours, but its
+ * answers are checked like everybody's.
  */
 
 /* EC_KEY_METHOD: tlskey.h says why. */

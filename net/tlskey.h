@@ -4,8 +4,8 @@
  *
  * A TLS private key that is somewhere else: the object has the public half
  * of the certificate, and each signature is asked of cloopd-key over an
- * imsg channel (00 §3.1).  Runs in cloopd-net.  The ask blocks, since
- * libssl asks synchronously, at most KEY_SIGN_TIMEOUT_MS.
+ * imsg channel.  Runs in cloopd-net.  The ask blocks, since libssl asks
+ * synchronously, at most KEY_SIGN_TIMEOUT_MS.
  *
  * Made with EC_KEY_METHOD: deprecated, but served by OpenSSL 3.0 (Debian
  * 12) and a tenth of what a provider (key management, signature, decoder

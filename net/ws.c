@@ -172,7 +172,7 @@ ws_parse_head(struct ws_parser *p)
 	else if (len == WS_LEN_64)
 		nlen = 8;
 	if (nlen != 0) {
-		/* A longer form than needed is accepted (01 §1.6). */
+		/* A longer form than needed is accepted. */
 		for (len = 0, i = 0; i < nlen; i++)
 			len = len << 8 | p->head[n++];
 	}
@@ -240,7 +240,7 @@ ws_read_payload(struct ws_parser *p, const uint8_t *data, size_t len,
 	return p->left == 0 ? CL_OK : CL_INCOMPLETE;
 }
 
-/* Codes a peer may put into a close frame (01 §1.6, RFC 6455 §7.4). */
+/* Codes a peer may put into a close frame (RFC 6455 §7.4). */
 static int
 ws_is_code(uint16_t code)
 {

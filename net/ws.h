@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * RFC 6455 frames for both roles (01 §1.6).  Pure: bytes in, events out; no
- * I/O, no clock, no knowledge of frames of ours.  No extensions.  Whole
- * messages are assembled up to a bound; memory exists only while a message
- * is under way and grows with the bytes that came, never with a length
- * somebody announced.
+ * RFC 6455 frames for both roles.  Pure: bytes in, events out; no I/O, no
+ * clock, no knowledge of frames of ours.  No extensions.  Whole messages are
+ * assembled up to a bound; memory exists only while a message is under way
+ * and grows with the bytes that came, never with a length somebody
+ * announced.
  */
 #ifndef CLOOP_WS_H
 #define CLOOP_WS_H

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Giving a workload up (05 §16.1).
+ * Giving a workload up.
  */
 #ifndef PRIV_ABANDON_H
 #define PRIV_ABANDON_H

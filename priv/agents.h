@@ -2,11 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Agents (05 §6: "executors") and their sessions, in memory.  An agent is
+ * Agents ("executors" in the URL) and their sessions, in memory.  An agent is
  * there for every record of the store, connected or not, and is never freed
- * while the hub runs.  A session is one authenticated connection: its
- * number is ours, never reused, and means nothing but what is written here
- * (00 §3.1, identity rule).
+ * while the hub runs.  A session is one authenticated connection: its number
+ * is ours, never reused, and means nothing but what is written here.
  */
 #ifndef PRIV_AGENTS_H
 #define PRIV_AGENTS_H

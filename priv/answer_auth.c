@@ -2,10 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Identities and sessions (02 §4, 05 §5).  A worker hands over the bearer
- * it read and gets a session number or a refusal without a reason; the
- * binding of session to agent is kept here, and every later message is
- * judged by it.
+ * Identities and sessions.  A worker hands over the bearer it read and gets
+ * a session number or a refusal without a reason; the binding of session to
+ * agent is kept here, and every later message is judged by it.
  */
 #include <stdio.h>
 #include <stdlib.h>

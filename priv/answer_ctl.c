@@ -5,7 +5,7 @@
  * Operators, part one: cloopd-ctl itself, who is connected, and the small
  * requests.  cloopd-ctl is unprivileged and may be taken over; what it says
  * about roles is bounded by what it said when the client came, and nothing
- * here gives more than an operator could ask for (00 §3.3).
+ * here gives more than an operator could ask for.
  */
 #include <stdio.h>
 #include <string.h>

@@ -194,7 +194,7 @@ answer_ctl_enrollments(struct monitor *mon, struct child *c, struct imsg *m)
 /* --- revoke --- */
 
 /*
- * It is on disk: now the live half of 02 §4.4.  The answer comes last, so
+ * It is on disk: now the live half of revoking.  The answer comes last, so
  * that whoever reads it finds the workloads failed and the session closing.
  */
 static void

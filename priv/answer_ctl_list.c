@@ -84,7 +84,7 @@ answer_ctl_agents(struct monitor *mon, struct child *c, struct imsg *m)
 		ctlout_send_done(mon, m->id);
 		return CL_OK;
 	}
-	/* A revoked one stays, offline (05 §5.6): who it was matters. */
+	/* A revoked one stays, offline: who it was matters. */
 	for (a = agents_next(&mon->agents, NULL); a != NULL;
 	    a = agents_next(&mon->agents, a))
 		if (!a->deleted &&
@@ -124,7 +124,7 @@ answer_ctl_inventory(struct monitor *mon, struct child *c, struct imsg *m)
 	if (s == NULL || s->state != SESSION_CURRENT)
 		ctlout_refuse(mon, m->id, "agent_unreachable",
 		    "%s has no live session", a->row.name);
-	else if (s->protocol < 14)	/* 05 §34 */
+	else if (s->protocol < 14)
 		ctlout_refuse(mon, m->id, "protocol", "%s speaks protocol "
 		    "%u: an inventory needs 14", a->row.name, s->protocol);
 	else {

@@ -287,7 +287,7 @@ answer_ctl_signal(struct monitor *mon, struct child *c, struct imsg *m)
 	if (answer_find_any(mon, m->id, handle_id, &h, &row) != CL_OK)
 		return CL_OK;
 	store_handle_clear(&row);
-	/* 05 §13.1: of an ended one it is a success without a frame. */
+	/* Of an ended one it is a success without a frame. */
 	if (h == NULL || handle_is_closed(h)) {
 		ctlout_send_done(mon, m->id);
 		return CL_OK;

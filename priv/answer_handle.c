@@ -5,7 +5,7 @@
  * What devices say about handles, through their worker: started, status,
  * progress, lost.  A worker may speak of a handle only when the session
  * owns it; which agent and which handle it is, is never taken from the
- * message but from the tables (05 §13.2).
+ * message but from the tables.
  */
 #include <string.h>
 
@@ -85,7 +85,7 @@ answer_start_ans(struct monitor *mon, struct child *c, struct imsg *m)
 		return CL_FORMAT;
 	if ((r = answer_find_handle(mon, c, number, &h)) != CL_OK || h == NULL)
 		return r;
-	/* A terminal status may have come first (05 §10.11). */
+	/* A terminal status may have come first. */
 	if (h->row.state != HS_PENDING && !handle_is_closed(h))
 		return CL_STATE;
 	if (result == RES_OK)
@@ -119,7 +119,7 @@ answer_apply_status(struct handle *h, const struct answer_status *st)
 	h->row.state = st->state;
 	if (st->pid != 0)
 		h->row.pid = st->pid;
-	/* 05 §13.2: a known start is kept when the new one is empty. */
+	/* A known start is kept when the new one is empty. */
 	if (st->started_at != UTIL_TIME_ZERO)
 		h->row.started_at = st->started_at;
 	handle_set_text(&h->row.error, st->error);
@@ -235,7 +235,7 @@ answer_handle_lost(struct monitor *mon, struct child *c, struct imsg *m)
 	r = answer_find_session_handle(mon, c, session, number, &h);
 	if (r != CL_OK || h == NULL)
 		return r;
-	/* 05 §14.2: a start in flight is exempt. */
+	/* A start in flight is exempt. */
 	if (!handle_is_closed(h) && h->row.state != HS_PENDING)
 		life_fail_handle(mon, h,
 		    "agent no longer reports this workload as running");

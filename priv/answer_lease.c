@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Operators, part six: leases (05 §20, §21) and devices out of rotation
- * (05 §16.4); and what devices answer about leases.
+ * Operators, part six: leases, devices out of rotation, and what devices
+ * answer about leases.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -310,7 +310,7 @@ answer_ctl_cordon(struct monitor *mon, struct child *c, struct imsg *m)
 		    "the device is being drained";
 	answer_set_admin(mon, a, state, why.reason, actor);
 	why.group = revoke_new_group(mon, m->id);
-	/* 05 §16.4: out of rotation means without a single lease. */
+	/* Out of rotation means without a single lease. */
 	if (state != ADMIN_READY)
 		revoke_agent(mon, a, &why);
 	revoke_end_group(mon, why.group, wait && state == ADMIN_DRAINING ?

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Operators, part five: secrets and grants (05 §18).  A value comes in a
- * sealed memfd, is judged and sealed, and is gone; no answer, record or
- * error quotes any of it.
+ * Operators, part five: secrets and grants.  A value comes in a sealed
+ * memfd, is judged and sealed, and is gone; no answer, record or error
+ * quotes any of it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -380,7 +380,7 @@ answer_ctl_grants(struct monitor *mon, struct child *c, struct imsg *m)
 
 /*
  * May this operator lend the secret so?  Personal ones: no wildcard, only
- * the owner (05 §18.1).
+ * the owner.
  */
 static int
 answer_check_grant(const struct store_secret *s, const char *subject,

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * AuditSyslog (08 §2.1): copies of audit rows for syslog, sent when the rows
- * are on disk.  The chain in the store is the record; a copy that syslog
- * does not take is counted, never waited for.
+ * AuditSyslog (cloopd.conf(5)): copies of audit rows for syslog, sent when
+ * the rows are on disk.  The chain in the store is the record; a copy that
+ * syslog does not take is counted, never waited for.
  */
 #ifndef PRIV_AUDITLOG_H
 #define PRIV_AUDITLOG_H

@@ -4,7 +4,7 @@
  *
  * Start, loop and stop of the monitor.  Order matters: the store's lock
  * comes before anything another hub could notice, tables are loaded before
- * the first connection is accepted (05 §15), and the monitor gives up its
+ * the first connection is accepted, and the monitor gives up its
  * capabilities before the first child runs.
  */
 #include "boot.h"

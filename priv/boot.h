@@ -21,7 +21,7 @@ int boot_serve(struct monitor *mon);
 /* Everything back; legal after a failed boot_start(). */
 void boot_clear(struct monitor *mon);
 
-/* An orderly stop begins (05 §35). */
+/* An orderly stop begins. */
 void boot_stop(struct monitor *mon);
 /* A child became ready or went away: is the hub complete, or stopped? */
 void boot_check(struct monitor *mon);

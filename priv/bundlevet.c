@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Rules of a returned bundle that need no git: digest, header, paths and
- * modes (05 §23.5, 03 §8.4).  Everything looked at is a device's.
+ * modes.  Everything looked at is a device's.
  */
 #include "bundlevet.h"
 

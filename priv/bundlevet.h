@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * A bundle a device returned, judged before it lands (05 §23.5): its
- * header here, its objects by a confined git in a repository of their own
- * that borrows the operator's objects.
+ * A bundle a device returned, judged before it lands: its header here, its
+ * objects by a confined git in a repository of their own that borrows the
+ * operator's objects.
  */
 #ifndef PRIV_BUNDLEVET_H
 #define PRIV_BUNDLEVET_H
@@ -16,7 +16,7 @@
 
 #define VET_PREREQUISITES 64
 #define VET_HEADER_MAX 16384
-#define VET_COMMITS 1000		/* 03 §8.1 */
+#define VET_COMMITS 1000
 #define VET_PATHS 20000
 #define VET_PATH_MAX 4096
 #define VET_BLOB_MAX (UINT64_C(512) << 20)

@@ -232,7 +232,7 @@ child_format_status(int status, char *dst, size_t len)
 		snprintf(dst, len, "exit status %d", WEXITSTATUS(status));
 }
 
-/* An end by one of these may be an attack that failed (style 3.9). */
+/* An end by one of these may be an attack that failed. */
 static int
 child_is_crash(int status)
 {

@@ -85,7 +85,7 @@ ctl_print_usage(FILE *out)
 
 /*
  * Wrong use of a command: say what, then how it goes.  With --json the
- * refusal has the document every refusal has (08 §9).
+ * refusal has the document every refusal has.
  */
 int
 ctl_usage(struct ctl *c, const char *fmt, ...)

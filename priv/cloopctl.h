@@ -4,8 +4,8 @@
  *
  * cloopctl inside: what its files share.  An operator's program, no
  * privileges; all it knows comes through common/ctlclient.h.  A command is
- * a row of cloopctl.c's table and a function that returns the exit status
- * (08 §6): 0 done, 1 refused, 2 usage, 3 hub unreachable, 125 not started.
+ * a row of cloopctl.c's table and a function that returns the exit status:
+ * 0 done, 1 refused, 2 usage, 3 hub unreachable, 125 not started.
  */
 #ifndef CLOOP_CLOOPCTL_H
 #define CLOOP_CLOOPCTL_H
@@ -107,9 +107,9 @@ int ctl_ask_outcomes(struct ctl *c, uint32_t type, const struct buf *body);
 /* A list of strings. */
 void ctl_put_strs(struct jsonw *w, const char *key, char *const *v,
     size_t n);
-/* The document of show (08 §9), and the members alone. */
+/* The document of show, and the members alone. */
 void ctl_put_handle(struct jsonw *w, const struct ctl_handle *h);
-/* What run and wait exit with for a finished workload (08 §6). */
+/* What run and wait exit with for a finished workload. */
 int ctl_get_exit_status(const struct ctl_handle *h);
 
 /* cloopctl_result.c: returned work. */

@@ -140,7 +140,7 @@ follow_print(struct follow *f, size_t *np)
 	return EXIT_REFUSED;
 }
 
-/* Ctrl-C: TERM once, KILL from the second time on (08 §6). */
+/* Ctrl-C: TERM once, KILL from the second time on. */
 static void
 follow_send_signals(struct follow *f)
 {

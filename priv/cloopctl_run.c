@@ -175,7 +175,7 @@ run_set_want(struct run_want *w, const char *key, const char *value)
 	if (strcmp(key, "mode") != 0)
 		return CL_FORMAT;
 	mode = strtoul(value, &end, 8);
-	/* 01 §8.4: nothing for group and others. */
+	/* Nothing for group and others. */
 	if (end == value || *end != '\0' || mode == 0 ||
 	    (mode & ~0700UL) != 0)
 		return CL_FORMAT;
@@ -349,7 +349,7 @@ run_make_memfd(struct ctl *c, const struct spec *s, int *fdp, size_t *lenp)
 	*lenp = b.len;
 	buf_clear(&b);
 	if (r == CL_TOOBIG) {
-		/* The largest start frame is as big: gate 21 of 05 §9. */
+		/* As big as the largest start frame (gate "size"). */
 		snprintf(e.message, sizeof(e.message), "command and "
 		    "environment exceed the %d bytes of a start frame",
 		    MAX_FRAME_LEN);

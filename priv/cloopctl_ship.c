@@ -34,7 +34,7 @@
 
 #define SHIP_SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define SHIP_SHALLOW_MAX 256
-#define SHIP_STATE_MAX 33554432		/* 03 §6.1 */
+#define SHIP_STATE_MAX 33554432
 
 static int
 ship_refuse(struct ctl *c, const char *what, const char *why)
@@ -301,7 +301,7 @@ ship_add_write_back(struct ctl *c, const struct run_work *w, struct spec *s)
 
 /*
  * A tree is not built in the device's root, where everything else is: the
- * directory is named after its source, by the rule of 05 §10.
+ * directory is named after its source and a hash of it.
  */
 static void
 ship_set_work_dir(struct spec *s, const char *source)

@@ -4,7 +4,7 @@
  *
  * cloopctl: what looks and changes nothing: status, agents, ps, show,
  * wait, inventory.  Each row of the hub becomes a line of a table or a
- * member of the documents of 08 §9.
+ * member of the JSON document.
  */
 #include <sys/types.h>
 
@@ -495,7 +495,7 @@ ctl_get_exit_status(const struct ctl_handle *h)
 	case HS_EXITED:
 		return code;
 	case HS_KILLED:
-		/* The device says 128 + n; a reference device says -1. */
+		/* The device says 128 + n; one with the Go agent says -1. */
 		return h->exit_code.set && h->exit_code.v > 128 ? code : 137;
 	default:
 		return code != 0 ? code : EXIT_REFUSED;

@@ -3,11 +3,11 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * cloopd-fence: puts penalised sources into the kernel's packet filter, when
- * PerSourcePenalty says "enforce nft" (00 §3.1).  Runs as root with
- * CAP_NET_ADMIN alone, which the monitor does not keep; behind a filter and
- * Landlock.  It touches nft and its channel, decides nothing, and can be
- * told three things: make the table, add sources, and, by the channel's
- * end, take the table away.  One order at a time, each with a deadline.
+ * PerSourcePenalty says "enforce nft".  Runs as root with CAP_NET_ADMIN
+ * alone, which the monitor does not keep; behind a filter and Landlock.  It
+ * touches nft and its channel, decides nothing, and can be told three
+ * things: make the table, add sources, and, by the channel's end, take the
+ * table away.  One order at a time, each with a deadline.
  */
 #include <sys/stat.h>
 

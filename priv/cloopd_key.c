@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * cloopd-key: the process that holds the hub's TLS private key and does
- * nothing but sign (00 §3.1).  Runs as _cloop-key, chrooted, under seccomp.
- * It touches its channels: descriptor 3 to the monitor, which it trusts,
- * and one per cloopd-net, which it does not: whoever breaks the rules is
+ * nothing but sign.  Runs as _cloop-key, chrooted, under seccomp.  It
+ * touches its channels: descriptor 3 to the monitor, which it trusts, and
+ * one per cloopd-net, which it does not: whoever breaks the rules is
  * dropped.  A question is a 32-byte digest, the answer a signature; the key
  * itself leaves in no message.
  */

@@ -123,7 +123,7 @@ config_check_cidr(const char *value)
 	return why == NULL ? NULL : "has a bad number of bits";
 }
 
-/* Loopback or a path: the status page has no authentication (08 §2.1). */
+/* Loopback or a path: the status page has no authentication. */
 static const char *
 config_check_status(const char *value)
 {

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The hub's configuration (08 §2.1): one struct, one keyword table, and the
- * typed forms of the values that are more than a number or a path.
+ * The hub's configuration, cloopd.conf(5): one struct, one keyword table,
+ * and the typed forms of the values that are more than a number or a path.
  */
 #ifndef PRIV_CONFIG_H
 #define PRIV_CONFIG_H
@@ -98,7 +98,7 @@ unsigned int config_find_workers(const struct hub_conf *c);
 int config_log_level(const struct hub_conf *c);
 /* The origin of ExternalURL, "https://host:port"; "" without. */
 void config_format_origin(const struct hub_conf *c, char *dst, size_t len);
-/* What agents dial, "wss://host:port/api/executors/connect" (02 §5). */
+/* What agents dial, "wss://host:port/api/executors/connect". */
 int config_format_server(const struct hub_conf *c, char *dst, size_t len);
 
 #endif

@@ -136,7 +136,7 @@ dispatch_find_load(const struct agent *a)
 	/* A full one comes after all others: the device would say busy. */
 	return (int64_t)a->nrunning + (max > 0 &&
 	    (int64_t)a->nrunning >= max ? 1000000 : 0) +
-	    (a->nfailures > 0 ? 500000 : 0);	/* degraded, 05 §16.2 */
+	    (a->nfailures > 0 ? 500000 : 0);	/* degraded */
 }
 
 /*
@@ -460,7 +460,7 @@ dispatch_run(struct monitor *mon, const struct dispatch *d,
 	    (rc = handle_add_waiter(h, d->ctl, d->detach ? WAIT_STARTED :
 	    WAIT_RUN)) == CL_OK)
 		rc = hello_open_handle(mon, s, h);
-	/* 05 §10: nothing leaves before the row is on disk. */
+	/* Nothing leaves before the row is on disk. */
 	mon->durable = 1;
 	if (rc == CL_OK)
 		ctlout_send_event(mon, d->ctl, "dispatched", h);

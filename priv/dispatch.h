@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * From an operator's wish to a started workload (05 §9, §10).
+ * From an operator's wish to a started workload.
  */
 #ifndef PRIV_DISPATCH_H
 #define PRIV_DISPATCH_H
@@ -44,8 +44,8 @@ struct agent *dispatch_find_agent(struct monitor *mon, const char *where,
 void dispatch_finish(struct monitor *mon, struct handle *h, int64_t pid,
     int64_t started_at);
 /*
- * It did not start: handle, row and files go (05 §10.10), and whoever waits
- * is told.  RES_* with code and text as in refuse_set_result.
+ * It did not start: handle, row and files go, and whoever waits is told.
+ * RES_* with code and text as in refuse_set_result.
  */
 void dispatch_fail(struct monitor *mon, struct handle *h, int result,
     const char *code, const char *text);

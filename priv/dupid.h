@@ -3,10 +3,10 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Two hosts with one identity (BC-38): a copied disk image or state
- * directory.  The newest session of an agent replaces the one before (01
- * §5.7), which is usually half-open; when the replaced peer still answers,
- * there are two of them, and each would throw the other out once a second.
- * Pure: no clock of its own.
+ * directory.  The newest session of an agent replaces the one before, which
+ * is usually half-open; when the replaced peer still answers, there are two
+ * of them, and each would throw the other out once a second.  Pure: no clock
+ * of its own.
  */
 #ifndef PRIV_DUPID_H
 #define PRIV_DUPID_H

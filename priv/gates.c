@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The gates, one function and one table row each, numbered as in 05 §9.
+ * The gates, one function and one table row each, in the table's order.
  * Runs in the monitor.  The spec is the operator's, the capabilities are
  * the device's claim: a device that lies about them only harms itself,
  * since it checks every start again.
@@ -20,7 +20,7 @@
 #include "refuse.h"
 #include "../common/spec.h"
 
-/* Room for the credential and the envelope in a start frame (05 §9). */
+/* Room for the credential and the envelope in a start frame. */
 #define GATE_RESERVE_LEN 8192
 
 typedef int gate_fn(const struct gate_input *, struct refusal *);
@@ -297,7 +297,7 @@ gate_harness(const struct gate_input *in, struct refusal *r)
 {
 	size_t i;
 
-	/* An empty list means "unknown" (01 §5.6). */
+	/* An empty list means "unknown". */
 	if (!gate_is_set(in->spec->harness) || gate_is_container(in->spec) ||
 	    in->caps->nharnesses == 0)
 		return 0;
@@ -355,25 +355,25 @@ static const struct gate {
 	const char *name;
 	gate_fn *check;
 } gates[] = {
-	{ "spec", gate_spec },				/* 1 */
-	{ "session", gate_session },			/* 2 */
-	{ "revocation", gate_revocation },		/* 3 */
-	{ "workspace", gate_workspace },		/* 4 */
-	{ "write-back", gate_write_back },		/* 5 */
-	{ "secret-files", gate_secret_files },		/* 6 */
-	{ "seed", gate_seed },				/* 7 */
-	{ "branch", gate_branch },			/* 8 */
-	{ "egress-proxy", gate_egress_proxy },		/* 9 */
-	{ "git-ca", gate_git_ca },			/* 10 */
-	{ "node-ca", gate_node_ca },			/* 11 */
-	{ "forwarded", gate_forwarded },		/* 12 */
-	{ "virtual", gate_virtual },			/* 14 */
-	{ "egress", gate_egress },			/* 15 */
-	{ "container", gate_container },		/* 16 */
-	{ "disk", gate_disk },				/* 17 */
-	{ "virtualization", gate_virtualization },	/* 18 */
-	{ "harness", gate_harness },			/* 20 */
-	{ "size", gate_size },				/* 21 */
+	{ "spec", gate_spec },
+	{ "session", gate_session },
+	{ "revocation", gate_revocation },
+	{ "workspace", gate_workspace },
+	{ "write-back", gate_write_back },
+	{ "secret-files", gate_secret_files },
+	{ "seed", gate_seed },
+	{ "branch", gate_branch },
+	{ "egress-proxy", gate_egress_proxy },
+	{ "git-ca", gate_git_ca },
+	{ "node-ca", gate_node_ca },
+	{ "forwarded", gate_forwarded },
+	{ "virtual", gate_virtual },
+	{ "egress", gate_egress },
+	{ "container", gate_container },
+	{ "disk", gate_disk },
+	{ "virtualization", gate_virtualization },
+	{ "harness", gate_harness },
+	{ "size", gate_size },
 };
 #define NGATES (sizeof(gates) / sizeof(gates[0]))
 

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The dispatch gates of 05 §9, in its order: pure judgement of a spec
- * against what is known of one agent.  Nothing is leased, minted or stored
- * before all of them said yes.
+ * The dispatch gates, in their order: pure judgement of a spec against what
+ * is known of one agent.  Nothing is leased, minted or stored before all of
+ * them said yes.
  */
 #ifndef PRIV_GATES_H
 #define PRIV_GATES_H
@@ -28,7 +28,7 @@ struct gate_input {
 /* 0: go.  Otherwise r is filled in. */
 int gates_check(const struct gate_input *in, struct refusal *r);
 
-/* Runtime names of 05 §7. */
+/* The names that a Kata runtime goes by. */
 int gates_is_kata(const char *runtime);
 
 /* For tests: the names of the gates in their order. */

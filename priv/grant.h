@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Whom a grant is for and under which conditions (05 §18.1): pure
- * judgement.  Matching is exact; labels are those of the enrollment, never
- * the ones a device claims (05 §2.2).
+ * Whom a grant is for and under which conditions: pure judgement.  Matching
+ * is exact; labels are those of the enrollment, never the ones a device
+ * claims.
  */
 #ifndef PRIV_GRANT_H
 #define PRIV_GRANT_H

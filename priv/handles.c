@@ -265,8 +265,8 @@ handles_copy_row(struct store_handle *dst, const struct store_handle *src)
 }
 
 /*
- * 05 §15: each row is a handle in state running, gapped, whose output is
- * what its files say.  The device's next offer or beat tells the rest.
+ * Each row becomes a handle in state running, gapped, whose output is what
+ * its files say.  The device's next offer or beat tells the rest.
  */
 static int
 handles_on_row(const struct store_handle *row, void *arg)

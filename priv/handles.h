@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Handles (05 §6) in memory: every open one, and of the closed ones the
- * newest of each agent; older ones are in the store only.  And the
- * operators who wait for something to happen to a handle.
+ * Handles in memory: every open one, and of the closed ones the newest of
+ * each agent; older ones are in the store only.  And the operators who wait
+ * for something to happen to a handle.
  */
 #ifndef PRIV_HANDLES_H
 #define PRIV_HANDLES_H

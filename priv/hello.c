@@ -144,8 +144,8 @@ hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
 }
 
 /*
- * 01 §10.2: what to say about one offer.  0: nothing is said (which the
- * device takes for a refusal).
+ * What to say about one offer.  0: nothing is said (which the device takes
+ * for a refusal).
  */
 static int
 hello_judge_offer(struct monitor *mon, struct session *s,
@@ -181,7 +181,7 @@ hello_judge_offer(struct monitor *mon, struct session *s,
 
 /*
  * What was not offered is handed over as well: the first heartbeat that
- * does not list it ends it (05 §14.2), and only who knows it can notice.
+ * does not list it ends it, and only who knows it can notice.
  */
 static void
 hello_open_rest(struct monitor *mon, struct session *s)
@@ -226,7 +226,7 @@ hello_answer(struct monitor *mon, struct session *s, struct hello *h)
 	mon_send(c, MSG_HELLO_ANS, h->ask, &b, -1);
 }
 
-/* What the agent said of itself replaces what it said before (01 §5.7). */
+/* What the agent said of itself replaces what it said before. */
 static void
 hello_save_facts(struct session *s, const struct hello *h)
 {
@@ -260,7 +260,7 @@ hello_finish(struct monitor *mon, struct session *s)
 	hello_free(h);
 }
 
-/* 01 §5.4 checks 4 and 5; a HELLO_*. */
+/* Identity, then version; a HELLO_*. */
 static int
 hello_check(struct session *s, const struct hello_blob *b)
 {

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The handshake as the monitor sees it (05 §5.1): identity, version, resume
- * verdicts, and which session may write to a handle's files.
+ * The handshake as the monitor sees it: identity, version, resume verdicts,
+ * and which session may write to a handle's files.
  */
 #ifndef PRIV_HELLO_H
 #define PRIV_HELLO_H

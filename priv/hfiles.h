@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The files of a handle (00 §5): STATE/hub/handles/<hex of the id>/log and
- * log.idx.  Opened here, written by cloopd-net, read by the operator's
- * tools, each through a descriptor of its own.
+ * The files of a handle: STATE/hub/handles/<hex of the id>/log and log.idx.
+ * Opened here, written by cloopd-net, read by the operator's tools, each
+ * through a descriptor of its own.
  */
 #ifndef PRIV_HFILES_H
 #define PRIV_HFILES_H
@@ -20,9 +20,8 @@ int hfiles_make(const char *state_dir, const char *handle_id);
 int hfiles_open(const char *state_dir, const char *handle_id,
     enum hfiles_which which, int writable, int *fdp);
 /*
- * What the files say (05 §15; the files are the truth).  repair: cut off
- * what a crash left half-written; only while nobody writes.  CL_SYSTEM,
- * CL_FORMAT.
+ * What the files say (they are the truth).  repair: cut off what a crash
+ * left half-written; only while nobody writes.  CL_SYSTEM, CL_FORMAT.
  */
 struct logindex_state;
 int hfiles_load(const char *state_dir, const char *handle_id, int repair,

@@ -26,10 +26,10 @@
 #include "../common/util.h"
 #include "../common/workmsg.h"
 
-#define WORK_RELEASE_MS 900000	/* 01 §12.3: 15 minutes after the end */
+#define WORK_RELEASE_MS 900000	/* 15 minutes after the end */
 #define WORK_TICK_MS 5000
 
-/* --- budget (05 §23.3) --- */
+/* --- budget --- */
 
 /* Counters of agent and hub; never below zero. */
 static void
@@ -244,7 +244,7 @@ work_end_bundle(struct monitor *mon, struct handle *h,
 	return CL_OK;
 }
 
-/* --- project (05 §24) --- */
+/* --- project --- */
 
 void
 work_drop_project(struct monitor *mon, struct handle *h)

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Work that goes to a device and comes back (05 §23, §24), as the monitor
- * knows it: what one workload was asked to return, what has come, how much
- * of the budget it holds, and when its bytes go.
+ * Work that goes to a device and comes back, as the monitor knows it: what
+ * one workload was asked to return, what has come, how much of the budget it
+ * holds, and when its bytes go.
  */
 #ifndef PRIV_HWORK_H
 #define PRIV_HWORK_H
@@ -51,7 +51,7 @@ struct work {
 /* What a spec asks for.  NULL without memory. */
 struct work *work_new(const struct spec *spec);
 void work_free(struct work *w);
-/* The handle row's meta (05 §2.5).  CL_NOMEM, CL_TOOBIG. */
+/* The handle row's meta.  CL_NOMEM, CL_TOOBIG. */
 int work_format_meta(const struct work *w, char **textp);
 /* A row without a record gives WORK_UNKNOWN. */
 int work_parse_meta(const char *meta, struct work **wp);
@@ -63,7 +63,7 @@ int work_get_result(const struct work *w, const char *handle_id, int closed,
 /* Tell the worker that has the handle what may come (HANDLE_WORK). */
 void work_send(struct monitor *mon, const struct session *s,
     const struct handle *h);
-/* 05 §9, gate 8: the file is what the spec says.  0: it is. */
+/* Gate "branch": the file is what the spec says.  0: it is. */
 int work_check_branch(const struct dispatch *d, struct refusal *r);
 /* The file, before its START.  CL_SYSTEM. */
 int work_send_branch(struct monitor *mon, const struct session *s,

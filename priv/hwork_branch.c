@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Shipped branches in the monitor (05 §9, gate 8): an operator's bundle in
- * a sealed memfd, held to what the spec says of it before anything leaves.
- * It is counted and hashed, never parsed.
+ * Shipped branches in the monitor: an operator's bundle in a sealed memfd,
+ * held to what the spec says of it before anything leaves.  It is counted
+ * and hashed, never parsed.
  */
 #include "hwork.h"
 

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * What a workload was asked to return and what came of it, in memory and as
- * the handle row's meta (05 §2.5): one flat JSON object of strings.
+ * the handle row's meta: one flat JSON object of strings.
  */
 #include "hwork.h"
 
@@ -209,7 +209,7 @@ work_parse_meta(const char *meta, struct work **wp)
 	if (meta == NULL || flatjson_parse(meta, strlen(meta), &doc) != CL_OK)
 		flatjson_init(&doc);
 	r = work_load_meta(&doc, w);
-	/* Without a record the hard ceiling alone holds (01 §12.1). */
+	/* Without a record the hard ceiling alone holds. */
 	w->asked = WORK_UNKNOWN;
 	if (flatjson_find_string(&doc, "writeback_mode", &mode) == CL_OK)
 		for (i = 0; i < 3; i++)

@@ -118,7 +118,7 @@ struct lease_choice {
 	const char *why;	/* of the last denial */
 };
 
-/* 05 §18.2: every aimed grant that cannot be honoured leaves a row. */
+/* Every aimed grant that cannot be honoured leaves a row. */
 static void
 lease_deny(struct lease_choice *c, const char *grant_id, const char *why)
 {

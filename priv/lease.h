@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Secrets on loan (05 §18): choosing grants for a run, rendering them into
- * its start, and the life of the lease: extended while the workload lives,
- * released with it, taken back when its authority ends.  One lease per run.
+ * Secrets on loan: choosing grants for a run, rendering them into its start,
+ * and the life of the lease: extended while the workload lives, released
+ * with it, taken back when its authority ends.  One lease per run.
  */
 #ifndef PRIV_LEASE_H
 #define PRIV_LEASE_H
@@ -53,7 +53,7 @@ struct lease_plan_item {
 	char grant_id[STORE_ID_MAX];
 	struct grant_terms terms;
 	uint32_t mode;
-	int is_workspace;	/* for the fetch of the tree (05 §19) */
+	int is_workspace;	/* for the fetch of the tree */
 };
 
 struct lease_plan {
@@ -67,7 +67,7 @@ struct lease_plan {
 	char repo[256];			/* owner/name of the workspace */
 };
 
-/* At the start: keys, and the leases of a previous process (05 §18.3). */
+/* At the start: keys, and the leases of a previous process. */
 int lease_load(struct monitor *mon, char *err, size_t errlen);
 void lease_clear(struct monitor *mon);
 /*
@@ -118,7 +118,7 @@ void lease_release(struct monitor *mon, const struct handle *h, int is_lost,
 int lease_send_redactions(struct monitor *mon, const struct session *s,
     const struct handle *h);
 
-/* lease_workspace.c: the credential of a start (03 §4.1).  CL_NOMEM. */
+/* lease_workspace.c: the credential of a start.  CL_NOMEM. */
 int lease_render_workspace(const struct lease_plan *p,
     const struct secret *value, struct spec *spec);
 

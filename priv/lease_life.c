@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The life of leases, in the monitor (05 §18.3, §20.6): keepalive while the
- * workload lives and its device is there, an end when either time or every
- * grant is gone, and the take-over from a hub process that is no more.
+ * The life of leases, in the monitor: keepalive while the workload lives and
+ * its device is there, an end when either time or every grant is gone, and
+ * the take-over from a hub process that is no more.
  */
 #include "lease.h"
 
@@ -98,7 +98,7 @@ lease_release(struct monitor *mon, const struct handle *h, int is_lost,
 	    lease_list_add, &list) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));
 	for (i = 0; i < list.n; i++) {
-		/* Only by who holds it (05 §18.3). */
+		/* Only by who holds it. */
 		if (list.v[i].state != STORE_LEASE_LIVE ||
 		    strcmp(list.v[i].holder, mon->leases.holder) != 0)
 			continue;
@@ -276,7 +276,7 @@ lease_sweep(struct monitor *mon, int64_t before)
 
 /* ----------------------------------------------------------------- restore */
 
-/* 05 §18.3: take a lease over from the process that held it. */
+/* Take a lease over from the process that held it. */
 static int
 lease_restore(struct monitor *mon, const struct store_lease *l, int64_t now)
 {

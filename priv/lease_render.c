@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Rendering a lease (05 §18.2), in the monitor: the one place where stored
- * secrets are plaintext, in struct secret and in a spec that is wiped when
- * its message is made.  Names and paths go into the bindings, values never.
+ * Rendering a lease, in the monitor: the one place where stored secrets are
+ * plaintext, in struct secret and in a spec that is wiped when its message
+ * is made.  Names and paths go into the bindings, values never.
  */
 #include "lease.h"
 
@@ -28,8 +28,7 @@
 
 #include "../store/store_lease.h"
 
-/* The same directory that the reference declares; the device has its own
- * (01 §8.4). */
+/* The directory that the Go hub declares; the device has its own. */
 void
 lease_format_dir(const char *lease_id, char dst[LEASE_DIR_MAX])
 {

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The credential a device fetches a private tree with (05 §19), in the
- * monitor.  It is part of the run's lease, bound to the host of the
- * repository, and reaches neither environment nor files of the workload.
+ * The credential a device fetches a private tree with, in the monitor.  It
+ * is part of the run's lease, bound to the host of the repository, and
+ * reaches neither environment nor files of the workload.
  */
 #include "lease.h"
 

@@ -105,7 +105,7 @@ life_release_handles(struct monitor *mon, struct session *s)
 		h->session = 0;
 		if (handle_is_closed(h))
 			dispatch_settle(mon, h);
-		/* 05 §10: lost before started means dropped. */
+		/* Lost before started means dropped. */
 		if (h->row.state == HS_PENDING && !handle_is_closed(h))
 			dispatch_fail(mon, h, RES_SESSION_CLOSED, "", "");
 	}
@@ -159,7 +159,7 @@ life_end_session(struct monitor *mon, struct session *s, int status,
 		mon_set_error(mon, store_error(mon->store));
 	if (!was_current || a->deleted)
 		return;
-	/* A newer one takes over: the agent never went away (01 §5.7). */
+	/* A newer one takes over: the agent never went away. */
 	if ((next = agents_find_session(&mon->agents, a->waiting)) != NULL &&
 	    mon_find_child(mon, next->generation) != NULL) {
 		hello_finish(mon, next);
@@ -182,9 +182,9 @@ life_end_worker(struct monitor *mon, uint64_t generation, int crashed)
 		if (s->generation != generation)
 			continue;
 		/*
-		 * Evidence (style 3.9): whoever was in the middle of its
-		 * handshake may have caused the crash.  An agent that was
-		 * at work for long is more likely its victim.
+		 * Evidence: whoever was in the middle of its handshake may
+		 * have caused the crash.  An agent that was at work for long
+		 * is more likely its victim.
 		 */
 		if (crashed && p.enabled && s->state != SESSION_CURRENT &&
 		    penalty_parse_source(s->peer, &source) == CL_OK)
@@ -269,7 +269,7 @@ life_end_handle(struct monitor *mon, struct handle *h)
 	    log_q(h->row.agent_id), ctl_format_handle_state(h->row.state),
 	    (long long)h->row.exit_code,
 	    (unsigned long long)h->row.log_bytes, h->row.gapped);
-	/* Recorded first, then told (05 §13.2). */
+	/* Recorded first, then told. */
 	while ((w = TAILQ_FIRST(&h->waiters)) != NULL) {
 		if (w->kind == WAIT_STARTED) {
 			/* Its end came before started; that one answers. */

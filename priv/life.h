@@ -17,7 +17,7 @@ struct monitor;
 struct session;
 struct store_handle;
 
-/* AGENT_*; logged, stored and audited when it is a change (05 §5.5). */
+/* AGENT_*; logged, stored and audited when it is a change. */
 void life_set_status(struct monitor *mon, struct agent *a, int status,
     const char *reason);
 /* Ask the worker to end a session (DROP_*); SESSION_DOWN follows. */
@@ -41,18 +41,18 @@ void life_retry_saves(struct monitor *mon);
 void life_confirm_end(struct monitor *mon, const struct handle *h);
 /* The row has become terminal: close, store, tell who waits. */
 void life_end_handle(struct monitor *mon, struct handle *h);
-/* The hub decides: failed, with this text (05 §14.2, §5.6). */
+/* The hub decides: failed, with this text. */
 void life_fail_handle(struct monitor *mon, struct handle *h,
     const char *text);
 /* All that is not terminal of one agent; returns how many. */
 unsigned int life_fail_all(struct monitor *mon, struct agent *a,
     const char *text);
-/* The live half of revoking (05 §5.6), in a turn after the store's: text is
- * what the device and the records get to read. */
+/* The live half of revoking, in a turn after the store's: text is what the
+ * device and the records get to read. */
 void life_evict(struct monitor *mon, struct agent *a, const char *text);
 /* A stored handle goes, with its files; store_handle_fn, arg the monitor. */
 int life_on_old_handle(const struct store_handle *row, void *arg);
-/* Retention (05 §1): store rows and files of old handles go. */
+/* Retention: store rows and files of old handles go. */
 void life_sweep(struct monitor *mon);
 
 #endif

@@ -5,7 +5,7 @@
  * The listening sockets of ListenAgents: bound here, or taken over from a
  * service manager that holds them (sd_listen_fds(3)), so that the hub needs
  * no network of its own.  Runs in the monitor before anything is started;
- * the workers get duplicates with NET_LISTEN (00 §3.1).
+ * the workers get duplicates with NET_LISTEN.
  */
 #ifndef PRIV_LISTEN_H
 #define PRIV_LISTEN_H

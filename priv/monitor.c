@@ -132,7 +132,7 @@ mon_find_handler(uint32_t type)
 	return mon_handlers[type];
 }
 
-/* style 3.9: log, kill, and the rest follows from its end. */
+/* Log, kill, and the rest follows from its end. */
 static void
 mon_punish(struct child *c, const struct imsg *m, const char *why)
 {

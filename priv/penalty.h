@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Penalties of sources in the monitor (08 §2.1, style §3.9): what one
+ * Penalties of sources in the monitor (PerSourcePenalty): what one
  * cloopd-net found out about an address is told to the others, and a crash
  * is held against those it was serving.
  */

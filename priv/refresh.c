@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Refreshes, in the monitor (05 §21).  Order: the grants are checked again,
- * the hub learns to hide the new values, and only then does the frame leave.
- * A lease that was taken back is never refreshed: that is decided here, and
+ * Refreshes, in the monitor.  Order: the grants are checked again, the hub
+ * learns to hide the new values, and only then does the frame leave.  A
+ * lease that was taken back is never refreshed: that is decided here, and
  * the frames of one session keep their order.
  */
 #include "refresh.h"

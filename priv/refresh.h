@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * New contents for the files of a live lease (05 §21).
+ * New contents for the files of a live lease.
  */
 #ifndef PRIV_REFRESH_H
 #define PRIV_REFRESH_H

@@ -15,7 +15,7 @@
 
 #include "../common/msgcat.h"
 
-/* A code without a row has no advice: never a platitude (05 §3.6). */
+/* A code without a row has no advice: never a platitude. */
 static const struct refuse_row {
 	const char *code;
 	const char *remedy;
@@ -85,7 +85,7 @@ refuse_set_remedy(struct refusal *r, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* The codes of 01 §14.1 that have a sentinel (01 §14.2). */
+/* What operators are told for an error code of the wire. */
 static const char *
 refuse_find_code(const char *code)
 {

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Refusals as an operator reads them (08 §9): a code of 01 §14.3 in snake
- * case, a sentence, and what can be done about it (02 §9).
+ * Refusals as an operator reads them: a code in snake case, a sentence, and
+ * what can be done about it.
  */
 #ifndef PRIV_REFUSE_H
 #define PRIV_REFUSE_H
@@ -25,7 +25,7 @@ void refuse_set_remedy(struct refusal *r, const char *fmt, ...)
 
 /*
  * Why a request to a device failed: RES_* of msgcat.h, and for
- * RES_ERROR_FRAME the frame's code (01 §14.2).  `agent` is its name.
+ * RES_ERROR_FRAME the frame's code.  `agent` is its name.
  */
 void refuse_set_result(struct refusal *r, int result, const char *code,
     const char *text, const char *agent);

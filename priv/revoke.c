@@ -153,7 +153,7 @@ revoke_format_action(int action)
 	return action == REVOKE_KILL ? "kill" : "scrub";
 }
 
-/* 05 §31; the row's texts were cleaned on their way in. */
+/* The row's texts were cleaned on their way in. */
 static void
 revoke_audit(struct monitor *mon, const struct store_revocation *row,
     const char *action)
@@ -246,7 +246,7 @@ revoke_send(struct monitor *mon, struct session *s,
 	buf_put_str(&b, grant);
 	buf_put_u8(&b, (uint8_t)v->row.action);
 	buf_put_str(&b, v->row.reason);
-	/* 05 §20.2: pending is on record before the frame leaves. */
+	/* Pending is on record before the frame leaves. */
 	mon_add_after(mon, revoke_undo, v->id, 0);
 	mon->durable = 1;
 	mon_send(mon_find_child(mon, s->generation), MSG_REVOKE, v->id, &b,
@@ -265,7 +265,7 @@ revoke_find_session(struct monitor *mon, const char *agent_id)
 	    mon_find_child(mon, s->generation) != NULL ? s : NULL;
 }
 
-/* 05 §20.2 steps 1 to 5, for a row whose key and reason are filled in. */
+/* On record, then on its way: a row whose key and reason are filled in. */
 static void
 revoke_start(struct monitor *mon, const struct store_revocation *key,
     uint64_t group)

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Taking leases back (05 §20): the log says pending before the frame
- * leaves, and what a device did not confirm is owed to it until it does.
+ * Taking leases back: the log says pending before the frame leaves, and what
+ * a device did not confirm is owed to it until it does.
  */
 #ifndef PRIV_REVOKE_H
 #define PRIV_REVOKE_H
@@ -65,7 +65,7 @@ void revoke_grant(struct monitor *mon, const char *grant_id,
     const struct revoke_why *why);
 
 /* The agent is back: what is owed goes out, oldest first, before anything
- * else (05 §20.4). */
+ * else. */
 void revoke_replay(struct monitor *mon, struct session *s);
 /* REVOKE_ANS.  CL_FORMAT: a violation. */
 int revoke_answer(struct monitor *mon, struct child *c, struct imsg *m);
@@ -75,7 +75,7 @@ void revoke_forget(struct monitor *mon, uint64_t ctl, uint64_t mask);
 /* Each second: groups that wait for an agent to be empty. */
 void revoke_on_tick(struct monitor *mon);
 
-/* "pending", "revoked", "unreachable", "failed" (08 §9). */
+/* "pending", "revoked", "unreachable", "failed". */
 const char *revoke_format_state(int state);
 
 #endif

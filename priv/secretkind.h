@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Kinds of secrets (05 §18.1): what a value must look like, and how it
- * reaches a workload: as variables, or as a file that a variable names.
+ * Kinds of secrets: what a value must look like, and how it reaches a
+ * workload: as variables, or as a file that a variable names.
  */
 #ifndef PRIV_SECRETKIND_H
 #define PRIV_SECRETKIND_H

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The monitor opens; the children use (00 §2).  Everything here happens
- * with the operator's own configuration as input, never with a byte from
- * outside.  The TLS key passes through as a descriptor and is not read.
+ * The monitor opens; the children use.  Everything here happens with the
+ * operator's own configuration as input, never with a byte from outside.
+ * The TLS key passes through as a descriptor and is not read.
  */
 #include "setup.h"
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Supervision of agents (05 §16.2): what may be placed where.
+ * Supervision of agents: what may be placed where.
  */
 #ifndef PRIV_SUPERVISE_H
 #define PRIV_SUPERVISE_H

@@ -1,5 +1,4 @@
 tid="storms of connections, guesses and output, beside 200 honest agents"
-# 05 §4, 08 §2.1.
 trees=one
 . "$SRC/regress/abuse/abuse.inc"
 

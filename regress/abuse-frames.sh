@@ -1,5 +1,5 @@
 tid="frames and requests as they must not be, beside 200 honest agents"
-# 01 §1.6, §3.2; BC-26, BC-28, BC-29.
+# BC-26, BC-28, BC-29.
 trees=one
 . "$SRC/regress/abuse/abuse.inc"
 

@@ -1,5 +1,5 @@
 tid="MaxPending, MaxPerSource, PerSourcePenalty, at the bound and past it"
-# 08 §2.1, 05 §4, style §3.9: several addresses of both families.
+# From several addresses of both families.
 trees=one
 . "$SRC/regress/abuse/netns.inc"
 

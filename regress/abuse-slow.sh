@@ -1,5 +1,5 @@
 tid="who takes its time is closed in time, beside 200 honest agents"
-# 05 §4, §5.4; BC-25, BC-34.
+# BC-25, BC-34.
 trees=one
 . "$SRC/regress/abuse/abuse.inc"
 

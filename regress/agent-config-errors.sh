@@ -1,5 +1,4 @@
 tid="cloop-agentd says in one line what is wrong, and starts nothing"
-# 04 §2.2, 02 §5.1, §6, 08 §2, §8.
 
 AGENTD=$BUILD/cloop-agentd
 TOKEN=clet1.AAECAwQFBgcICQoL.ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8.e57ff68ef8872e73df024eef4475a64b

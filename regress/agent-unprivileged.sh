@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 04 section 0.3: cloop-agentd as an ordinary user: it enrolls, runs
-# workloads as confined as that user can make them, and claims nothing that
-# it cannot do.
+# cloop-agentd as an ordinary user: it enrolls, runs workloads as confined as
+# that user can make them, and claims nothing that it cannot do.
 tid="an agent without root"
 . "$SRC/regress/e2e-lib.sh"
 

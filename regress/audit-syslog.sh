@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# AuditSyslog (cloopd.conf(5), 05 §31): each row of the chain as a datagram
-# on /dev/log, a private one here, with no value of a secret in it.
+# AuditSyslog (cloopd.conf(5)): each row of the chain as a datagram on
+# /dev/log, a private one here, with no value of a secret in it.
 tid="audit rows are copied to syslog"
 
 . "$SRC/regress/e2e-lib.sh"

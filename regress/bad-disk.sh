@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 section 8: a full disk or a read-only directory, on either side, is an
-# error message, not a crash; nothing acknowledged is lost, and the service
-# goes on when there is room again.
+# A full disk or a read-only directory, on either side, is an error message,
+# not a crash; nothing acknowledged is lost, and the service goes on when
+# there is room again.
 tid="full and read-only disks"
 . "$SRC/regress/e2e-lib.sh"
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 00 section 3.4: the shipped units under a real systemd: what make install
-# puts there starts, enrolls, runs work and outlives a restart with every
-# directive on.  The machine is this one's file system below an overlay,
-# booted by systemd-nspawn; inside, boot-units.inside speaks TAP.
+# The shipped units under a real systemd: what make install puts there
+# starts, enrolls, runs work and outlives a restart with every directive on.
+# The machine is this one's file system below an overlay, booted by
+# systemd-nspawn; inside, boot-units.inside speaks TAP.
 tid="the units under systemd"
 trees=one
 

@@ -1,6 +1,6 @@
 tid="a wall clock that is set matters to no deadline"
-# 01 §5.8, §5.10; 04 §6.1; 05 §18.2.  Once: it preloads a clock of its own
-# (regress/hooks/wallclock.c) into the programs of build/hooks.
+# Once: it preloads a clock of its own (regress/hooks/wallclock.c) into the
+# programs of build/hooks.
 trees=one
 . "$SRC/regress/torture/rig.inc"
 

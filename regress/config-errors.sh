@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 sections 2 and 8: every keyword of cloopd.conf(5) with a bad value, and
-# files that are wrong as a whole: exit 1, one line `file:line: message`
-# that names keyword and value, nothing started.
+# Every keyword of cloopd.conf(5) with a bad value, and files that are wrong
+# as a whole: exit 1, one line `file:line: message` that names keyword and
+# value, nothing started.
 tid="errors in cloopd.conf"
 
 conf=$TMP/cloopd.conf

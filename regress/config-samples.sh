@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 section 2, style 3.15: the samples in etc/ show each keyword commented
-# out with its default, and the manuals have each keyword once, in
-# alphabetical order, with its default.
+# The samples in etc/ show each keyword commented out with its default, and
+# the manuals have each keyword once, in alphabetical order, with its default.
 tid="samples and manuals agree with the programs"
 trees=one
 

@@ -1,5 +1,4 @@
 tid="the device monitor and its fetcher hold what they need, and no more"
-# 00 §3.2, §3.4; style §3.12, §3.13.
 
 AGENTD=$BUILD/cloop-agentd
 TOKEN=clet1.AAECAwQFBgcICQoL.ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8.e57ff68ef8872e73df024eef4475a64b

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# Style 3.12, 00 section 3.4: live processes of the hub as the kernel sees
-# them: user, capabilities, no-new-privs, filter, root, descriptors; and an
-# orderly stop that leaves nothing.
+# Live processes of the hub as the kernel sees them: user, capabilities,
+# no-new-privs, filter, root, descriptors; and an orderly stop that leaves
+# nothing.
 tid="confinement of the hub's processes"
 . "$SRC/regress/fixtures/hub.inc"
 
@@ -83,7 +83,7 @@ done
 [ ! -e "$TMP/run/cloopd.sock" ] && pass "no socket is left" ||
     fail "the control socket is left"
 
-# kill -9 of the monitor takes the children along (05 0.1).
+# kill -9 of the monitor takes the children along.
 hub_start
 pids=$(cat /proc/$hub/task/$hub/children)
 kill -KILL "$hub"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: ISC
 # make demo: a hub and a device on loopback as their real users, one real
-# workload through the whole path, and what it left behind (08 §1).
+# workload through the whole path, and what it left behind.
 # DEMO_KEEP=1 keeps it up and says how to talk to it.
 set -eu
 

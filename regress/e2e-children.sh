@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 00 section 3.1, style 3.9: kill -9 of each child of the hub and of the
-# device: it is replaced, the agents come back, the workloads do not notice,
-# and their output is whole.
+# kill -9 of each child of the hub and of the device: it is replaced, the
+# agents come back, the workloads do not notice, and their output is whole.
 tid="killed children are replaced, and no output is lost"
 . "$SRC/regress/e2e-lib.sh"
 

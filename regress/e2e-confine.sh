@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# HostMode confined against a workload that means harm (04 section 15.2,
-# 00 section 3.3, last row): what it cannot read, whom it cannot touch, and
-# that nothing of it survives its end.
+# HostMode confined against a workload that means harm: what it cannot read,
+# whom it cannot touch, and that nothing of it survives its end.
 tid="a hostile workload stays in its tree"
 . "$SRC/regress/e2e-lib.sh"
 

@@ -3,7 +3,7 @@
 #
 # Hub and device are different hosts: network namespaces with a veth pair
 # between them, TLS pinned; source trees lie on the device as tarballs and
-# are built and tested there (00 section 6).
+# are built and tested there.
 tid="a device on another host builds a source tree"
 . "$SRC/regress/e2e-lib.sh"
 

@@ -1,5 +1,5 @@
 tid="enforce nft: the kernel holds off who is penalised"
-# 00 §3.1, 08 §2.1: cloopd-fence in a network namespace of its own.
+# cloopd-fence in a network namespace of its own.
 trees=one
 command -v nft >/dev/null || skip "no nft"
 . "$SRC/regress/abuse/netns.inc"
@@ -23,7 +23,7 @@ abuse_hub 1 "PerSourcePenalty auth:6s max:8s enforce nft"
 grep -q "event=ready .*enforce=nft" "$TMP/hub.log" &&
     pass "it is said at the start" || fail "the log does not say so"
 
-# 00 §3.4: the fence has one capability, the monitor does not have it.
+# The fence has one capability, the monitor does not have it.
 fence=
 for p in $(e2e_children "$hub_pid"); do
 	[ "$(cat "/proc/$p/comm")" = cloopd-fence ] && fence=$p

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 section 5: cloop-enroll join places a bundle on a device.
+# cloop-enroll join places a bundle on a device.
 tid="cloop-enroll join checks and places a bundle"
 
 B=cloopenroll1.eyJzZXJ2ZXIiOiJ3c3M6Ly9odWIuZXhhbXBsZS9hcGkvZXhlY3V0b3JzL2Nvbm5lY3QiLCJ0b2tlbiI6ImNsZXQxLkFBRUNBd1FGQmdjSUNRb0wuSUNFaUl5UWxKaWNvS1NvckxDMHVMekF4TWpNME5UWTNPRGs2T3p3OVBqOC5lNTdmZjY4ZWY4ODcyZTczZGYwMjRlZWY0NDc1YTY0YiIsImVucm9sbG1lbnRfaWQiOiJBQUVDQXdRRkJnY0lDUW9MIiwibmFtZSI6ImVkZ2UtMSIsImV4cGlyZXNfYXQiOiIyMDI2LTAxLTAyVDAzOjA0OjA1WiJ9

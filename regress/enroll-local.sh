@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 section 5, 02 section 8.1: cloop-enroll on the store while no hub runs.
+# cloop-enroll on the store while no hub runs.
 tid="cloop-enroll works on the store under its lock"
 
 "$BUILD/cloop-keygen" -A -n localhost -o KeyDirectory="$TMP/keys" \

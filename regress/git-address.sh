@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 00 §3.2, 04 §8: while a git speaks to its forge, nothing of its job can
-# send a packet to another address; a forge without one is said to be.
+# While a git speaks to its forge, nothing of its job can send a packet to
+# another address; a forge without one is said to be.
 tid="a git reaches its forge's addresses and no other"
 . "$SRC/regress/e2e-lib.sh"
 

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
 # cloop-git against a forge over TLS: clone, pin, push, credential, limits
-# (04 §8, §9.4, §19; BC-61, BC-65).
+# (BC-61, BC-65).
 tid="trees come from a forge and go back to it"
 [ -x "$BUILD/cloop-git" ] || skip "cloop-git is not built"
 command -v git >/dev/null && command -v openssl >/dev/null ||
@@ -80,7 +80,7 @@ job "$TMP/w5" op=provision kind=git repo="$URL/moved/r.git"
 refused "a redirect is not followed" 'fetch failed'
 grep -q ' /open/r.git.*auth=yes' "$F/log" && fail "a credential leaked"
 
-# What a git that was taken over could say to whom (00 §3.2).
+# What a git that was taken over could say to whom.
 cat >"$TMP/git" <<END
 #!/bin/sh
 for word; do
@@ -190,7 +190,7 @@ grep -rqs --exclude=tokens --exclude=watch "$TOKEN" "$TMP" && {
 	note "$(grep -rls "$TOKEN" "$TMP" | head -n 5)"
 } || pass "the token is nowhere on disk (BC-61)"
 
-# A base from the forge, a branch on top of it from the hub (04 §9.4).
+# A base from the forge, a branch on top of it from the hub.
 cd "$TMP/src" || exit 1
 git checkout -q -b cloop/t2 "$HEAD"; echo s >shipped; git add -A
 git commit -q -m shipped; TIP=$(git rev-parse HEAD)

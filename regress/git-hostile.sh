@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
 # Trees and repositories that a workload prepared: nothing of them runs when
-# cloop-git works on them, outside of any sandbox here (04 §19.3; BC-60,
-# BC-63, BC-65).
+# cloop-git works on them, outside of any sandbox here (BC-60, BC-63,
+# BC-65).
 tid="nothing that a tree brings along is run"
 [ -x "$BUILD/cloop-git" ] || skip "cloop-git is not built"
 command -v git >/dev/null || skip "git is needed"

@@ -2,9 +2,9 @@
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
 # A branch goes to a device, its work comes back, and at each step of that
-# the hub or the device is killed, or the link is cut (05 §23, 01 §10, §12):
-# the work lands once and whole, or the run failed and says so; no budget
-# stays pinned, no file stays behind.  CLOOP_SLOW=1: all of it, else a part.
+# the hub or the device is killed, or the link is cut: the work lands once
+# and whole, or the run failed and says so; no budget stays pinned, no file
+# stays behind.  CLOOP_SLOW=1: all of it, else a part.
 tid="work that is cut off on its way resumes or fails clean"
 trees=one
 . "$SRC/regress/e2e-lib.sh"

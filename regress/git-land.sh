@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 05 sections 23 and 24, 08 section 6: a branch goes to a device, its work
-# comes back and lands; what the hub holds of it, and for how long.
+# A branch goes to a device, its work comes back and lands; what the hub
+# holds of it, and for how long.
 tid="work comes back and lands in the repository"
 . "$SRC/regress/e2e-lib.sh"
 

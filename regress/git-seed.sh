@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# cloop-seed: what it places and takes, and what it refuses (04 §10, §20.3).
+# cloop-seed: what it places and takes, and what it refuses.
 tid="a project's documents are placed and taken as what they are"
 [ -x "$BUILD/cloop-seed" ] || skip "cloop-seed is not built"
 

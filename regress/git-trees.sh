@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
 # Repositories as they are: submodules, LFS pointers, links, odd names, names
-# that differ in case only, SHA-256 (04 §8.3, §8.4.7), and servers that are
-# not spoken to.  CLOOP_SLOW=1: 20 000 files and a pack of 100 MiB, too.
+# that differ in case only, SHA-256, and servers that are not spoken to.
+# CLOOP_SLOW=1: 20 000 files and a pack of 100 MiB, too.
 tid="whatever a repository holds arrives as it is, and goes back"
 [ -x "$BUILD/cloop-git" ] || skip "cloop-git is not built"
 command -v git >/dev/null && command -v openssl >/dev/null ||
@@ -66,7 +66,7 @@ git commit -q -m odd
 cd "$SRC" || exit 1
 round odd "submodules, LFS pointers, links, odd names, names in two cases"
 [ -z "$(ls -A "$TMP/w-odd/sub")" ] && [ ! -e "$TMP/mark" ] &&
-    pass "a submodule is not followed (04 §8.4.7)" || fail "the submodule"
+    pass "a submodule is not followed" || fail "the submodule"
 grep -q '^oid sha256' "$TMP/w-odd/model.bin" &&
     pass "a pointer is not resolved" || fail "the LFS pointer"
 [ "$(readlink "$TMP/w-odd/absolute")" = /etc/passwd ] &&
@@ -89,7 +89,7 @@ job "$TMP/w-none" op=provision kind=git repo="$URL/open/none.git"
 [ "$(res outcome)" = failed ] && [ -z "$(ls -A "$TMP/w-none")" ] &&
     pass "an empty repository is refused" || fail "empty: $(cat "$TMP/res")"
 
-# What is not https is not even asked (04 §8.2).
+# What is not https is not even asked.
 port=$(python3 -c 'import socket
 s = socket.socket()
 s.bind(("127.0.0.1", 0))

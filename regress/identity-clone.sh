@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# BC-38, 01 section 5.7: a copied state directory.  Two hosts with one
-# identity throw each other out; the hub notices, says so, and lets the one
-# that is connected stay.
+# BC-38: a copied state directory.  Two hosts with one identity throw each
+# other out; the hub notices, says so, and lets the one that is connected
+# stay.
 tid="one identity on two hosts"
 trees=one
 . "$SRC/regress/e2e-lib.sh"

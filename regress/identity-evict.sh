@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# BC-42, 02 section 4.4: evicting (revoke), banning and deleting an agent are
-# three things, for one that is connected and for one that is not.
+# BC-42: evicting (revoke), banning and deleting an agent are three things,
+# for one that is connected and for one that is not.
 tid="evict, ban and delete"
 . "$SRC/regress/e2e-lib.sh"
 
@@ -102,7 +102,7 @@ sed 's/edge-1/edge-4/g' "$TMP/edge-1.conf" >"$TMP/edge-4.conf"
 chmod 600 "$TMP/edge-4.conf"
 e2e_start_agent edge-4
 pid_4=$agent_pid
-# 02 section 4.3: over HTTP all of them look the same; the hub knows.
+# Over HTTP all of them look the same; the hub knows.
 for name in edge-1 edge-3 edge-4; do
 	wait_for 10 grep -q ' 401' "$TMP/$name.log" &&
 	    pass "$name is refused, without a word why" ||

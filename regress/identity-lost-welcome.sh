@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# BC-35, 02 section 4.2: a device that dies between the redemption of its
-# token and the saving of its credential.  The token is spent; everybody says
-# so, and a new token is the way on.
+# BC-35: a device that dies between the redemption of its token and the
+# saving of its credential.  The token is spent; everybody says so, and a new
+# token is the way on.
 tid="a welcome that is lost"
 trees=one
 . "$SRC/regress/e2e-lib.sh"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# Style 3.3: who may include whose headers, and which library headers.  Both
-# tables stand here; a row is the longest prefix that fits the file.
-tid="includes cross the tree only where style 3.3 allows it"
+# Who may include whose headers, and which library headers.  Both tables
+# stand here; a row is the longest prefix that fits the file.
+tid="includes cross the tree only where the tables allow it"
 trees=one
 
 # file prefix	headers it may use (prefixes of paths)

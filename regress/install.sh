@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 section 1: make install honours DESTDIR and prefix, and running it
-# again changes nothing.  00 section 3.4: the units carry the sandboxing that
-# matches the programs.
+# make install honours DESTDIR and prefix, and running it again changes
+# nothing; the units carry the sandboxing that matches the programs.
 tid="make install"
 trees=one
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 section 4, 00 section 5: cloop-keygen makes the hub's keys.
+# cloop-keygen makes the hub's keys.
 tid="cloop-keygen makes keys once, with their modes"
 
 K=$BUILD/cloop-keygen
@@ -21,7 +21,7 @@ for want in 'prime256v1' 'DNS:localhost, IP Address:127.0.0.1' \
 done
 run "it is valid for its names" openssl verify -CAfile "$D/tls.crt" \
     -verify_hostname localhost "$D/tls.crt"
-run "it began before now (02 8.3)" sh -c "
+run "it began before now" sh -c "
     start=\$(date -d \"\$(openssl x509 -in '$D/tls.crt' -noout -startdate |
     cut -d= -f2)\" +%s) && [ \$start -le \$((\$(date +%s) - 3500)) ]"
 run "it lasts the days asked for" sh -c "
@@ -36,7 +36,7 @@ cmp -s "$D/tls.key" "$TMP/tls.key" && pass "and overwrites nothing" ||
 pin=sha256:$(openssl x509 -in "$D/tls.crt" -noout -pubkey |
     openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary |
     base64 -w0)
-grep -q "pin $pin" "$TMP/run.out" && pass "it prints the pin (01 1.5)" ||
+grep -q "pin $pin" "$TMP/run.out" && pass "it prints the pin" ||
     fail "the pin $pin is not in: $(cat "$TMP/run.out")"
 for f in tls.key mac.key kek.key receipt.key; do
 	[ "$(mode "$D/$f")" = 600 ] && pass "$f is 0600" ||

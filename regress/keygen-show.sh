@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 section 4: cloop-keygen -l, of files and of a server.
+# cloop-keygen -l, of files and of a server.
 tid="cloop-keygen -l shows fingerprints and pins"
 
 K=$BUILD/cloop-keygen

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 section 4: detached signatures in signify's form, passphrases.
+# Detached signatures in signify's form, passphrases.
 tid="cloop-keygen signs, verifies and keeps passphrases"
 
 K=$BUILD/cloop-keygen

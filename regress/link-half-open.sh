@@ -1,5 +1,5 @@
 tid="a half-open link is found by both sides within 2.5 beats"
-# BC-16, 01 §5.8: nft drops one direction of a live connection.
+# BC-16: nft drops one direction of a live connection.
 trees=one
 . "$SRC/regress/torture/rig.inc"
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# Style 3.3, 00 section 8: what each built program links, read from the
-# file, not from the Makefile.  Root never has a TLS, HTTP, WebSocket or
-# JSON parser; what talks to the network has no SQLite.
+# What each built program links, read from the file, not from the Makefile.
+# Root never has a TLS, HTTP, WebSocket or JSON parser; what talks to the
+# network has no SQLite.
 tid="the built programs contain what their process may have"
 trees=one
 
@@ -67,8 +67,7 @@ while read -r program allowed; do
 		pass "$program links only $allowed"
 	fi
 
-	# Hardening of style 3.15: position-independent, full RELRO, no
-	# executable stack.
+	# Hardening: position-independent, full RELRO, no executable stack.
 	readelf -hW "$file" | grep -q 'Type:.*DYN' &&
 	    readelf -dW "$file" | grep -q 'BIND_NOW\|Flags:.*NOW' &&
 	    readelf -lW "$file" | grep -q GNU_RELRO &&

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
 # cloopd.socket: listening sockets of a service manager (sd_listen_fds(3)),
-# served by a hub that has no network of its own (00 §3.1).
+# served by a hub that has no network of its own.
 tid="a hub that is given its listening sockets"
 . "$SRC/regress/e2e-lib.sh"
 

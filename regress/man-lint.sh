@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 section 7: every manual is clean mdoc and has the sections of style
-# 3.15 in their order, with three examples at least; every installed program
-# has one.
+# Every manual is clean mdoc and has its sections in this order, with three
+# examples at least; every installed program has one.
 tid="manuals are lint-clean"
 trees=one
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# Style 3.9, 00 section 3.1: each child of the hub can be killed; the monitor
-# stays, replaces it, hands the new one everything, and says so.
+# Each child of the hub can be killed; the monitor stays, replaces it, hands
+# the new one everything, and says so.
 tid="children of the hub are replaced"
 . "$SRC/regress/fixtures/hub.inc"
 

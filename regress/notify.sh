@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 section 3: what the service manager hears of the hub: ready, watchdog
-# pings from the event loop, reloading, stopping.
+# What the service manager hears of the hub: ready, watchdog pings from the
+# event loop, reloading, stopping.
 tid="what the hub tells its service manager"
 . "$SRC/regress/fixtures/hub.inc"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 08 section 2: SIGHUP and `cloopctl reload` take over what may change; a
-# bad file keeps the old configuration and says so.
+# SIGHUP and `cloopctl reload` take over what may change; a bad file keeps
+# the old configuration and says so.
 tid="reload of the hub"
 . "$SRC/regress/fixtures/hub.inc"
 

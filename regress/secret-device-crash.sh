@@ -1,5 +1,5 @@
 tid="a crash of the agent leaves no plaintext of the dead"
-# 04 §2.2 step 8, §11.6, §12; BC-59.
+# BC-59.
 
 /usr/bin/python3 -c "import websockets" 2>/dev/null ||
     skip "no python3-websockets"

@@ -1,5 +1,4 @@
 tid="a revoke with kill is reported when nothing is left"
-# 04 §13.1, §15.3.6; 01 §7.6.
 
 /usr/bin/python3 -c "import websockets" 2>/dev/null ||
     skip "no python3-websockets"

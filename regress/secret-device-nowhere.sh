@@ -1,5 +1,4 @@
 tid="a lent secret is in its file and its process, and nowhere else"
-# Nowhere else: 04 §11.6, §16.3, §30.
 
 /usr/bin/python3 -c "import websockets" 2>/dev/null ||
     skip "no python3-websockets"

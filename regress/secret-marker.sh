@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 00 section 5, 05 section 18: a lent secret is where it must be and nowhere
-# else, during the run and after it.
+# A lent secret is where it must be and nowhere else, during the run and
+# after it.
 tid="a secret on loan is nowhere it need not be"
 
 . "$SRC/regress/e2e-lib.sh"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 05 section 20: a lease revoked while its device is away is taken back when
-# it returns, hub restarts in between or not; time takes it back as well.
+# A lease revoked while its device is away is taken back when it returns, hub
+# restarts in between or not; time takes it back as well.
 tid="a device that was away gives its leases back first"
 
 . "$SRC/regress/e2e-lib.sh"

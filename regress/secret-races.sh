@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 05 §18.3, §20; 04 §7.1, §13: a lease is taken back at the worst moments.
-# The device's monitor (or a workload's shim) is stopped meanwhile, so that
-# the moment is certain.  Each time: no plaintext survives its authority.
+# A lease is taken back at the worst moments.  The device's monitor (or a
+# workload's shim) is stopped meanwhile, so that the moment is certain.  Each
+# time: no plaintext survives its authority.
 tid="what is taken back in the middle of something is gone"
 
 . "$SRC/regress/e2e-lib.sh"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 05 §18.1, 08 §4: a rotation of the key-encryption key that was killed after
-# any of its steps.  The states are put together from those before and after
-# a whole one: its steps are single renames and one transaction.
+# A rotation of the key-encryption key that was killed after any of its
+# steps.  The states are put together from those before and after a whole
+# one: its steps are single renames and one transaction.
 tid="a rotation of the key-encryption key goes on where it was killed"
 
 . "$SRC/regress/e2e-lib.sh"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# 00 §3.1, §3.4: an agent whose shims are started by cloop-shimd, as the
-# shipped units have it: it may build no sandbox itself, its workloads are as
-# confined and as lasting as ever, and cloop-shimd obeys nobody else.
+# An agent whose shims are started by cloop-shimd, as the shipped units have
+# it: it may build no sandbox itself, its workloads are as confined and as
+# lasting as ever, and cloop-shimd obeys nobody else.
 tid="shims that cloop-shimd starts"
 . "$SRC/regress/e2e-lib.sh"
 [ -x "$BUILD/cloop-shimd" ] || skip "cloop-shimd is not built"

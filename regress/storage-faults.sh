@@ -1,6 +1,6 @@
 tid="failing disks and full spools lose nothing that was acknowledged"
-# BC-01, BC-07, BC-09; 08 §8; 00 §5.  Once: it has a build of its own, into
-# which faults are injected (regress/hooks/faultio.c).
+# BC-01, BC-07, BC-09.  Once: it has a build of its own, into which faults
+# are injected (regress/hooks/faultio.c).
 trees=one
 . "$SRC/regress/torture/rig.inc"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# Style 3.4, 3.5, 3.7: what a machine can see.
+# The rules that a machine can check.
 tid="the sources keep the house rules"
 trees=one
 
@@ -61,7 +61,7 @@ check "no file is longer than 700 lines"
 wc -l configure.ac | awk '$1 > 250' >"$TMP/list"
 check "configure.ac has at most 250 lines"
 
-# What libraries must not do (3.6): only debug lines, no end of the process.
+# Libraries write debug lines only and do not end the process.
 grep -E '^(common|store|net/(ws|http1|json|frame|tlsio))' "$TMP/files" |
     grep -Ev '^common/(log|xmem|idgen)\.|^store/(cloop_|keygen|enroll)' |
     calls 'log_(error|warn|info)|fatal|exit|_exit|abort' >"$TMP/list"
@@ -86,10 +86,11 @@ check "no handler is set by signal(3)"
 
 # regress/bug-cases: what it names is there, and no case is missing.
 peer=${CLOOP_PEER:-../shared/peer}
-grep -v '^#' regress/bug-cases | while IFS='	' read -r case file text; do
+grep -v '^#\|^$' regress/bug-cases |
+    while IFS='	' read -r case file text; do
 	case $file in
-	later|none)
-		[ -n "$text" ] || echo "$case: $file, and no reason" ;;
+	fault|source|later|none)
+		[ -n "$text" ] || echo "$case: $file, and no text" ;;
 	peer/*)
 		[ ! -d "$peer" ] || grep -qF -- "$text" \
 		    "$peer/t/${file#peer/}" 2>/dev/null ||
@@ -100,12 +101,50 @@ grep -v '^#' regress/bug-cases | while IFS='	' read -r case file text; do
 	esac
 done >"$TMP/list"
 check "regress/bug-cases names what there is"
-[ ! -e ../shared/bug-cases.md ] ||
-    sed -n 's/^\*\*\(BC-[0-9]*\) .*/\1/p' ../shared/bug-cases.md |
-    while read -r case; do
+awk -F'\t' '/^#/ || /^$/ { next }
+{ seen[$1] }
+$1 !~ /^BC-[0-9]+$/ || NF != 3 { print FILENAME ":" FNR ": " $0 }
+$2 == "fault" { fault[$1]++; next }
+$2 == "source" { source[$1] += $3 ~ /^https:[^ ]+( https:[^ ]+)*$/; next }
+{ shown[$1] }
+END {
+	for (c in seen)
+		if (fault[c] != 1 || source[c] != 1 || !(c in shown))
+			print c ": not one fault, one source, and what shows it"
+}' regress/bug-cases >"$TMP/list"
+check "each case of regress/bug-cases has a fault, a source and a test"
+
+# All that is tracked, but for the fuzzers' input.
+{ git ls-files -z 2>/dev/null || find . -type f ! -path './build/*' \
+    ! -path './.git/*' -print0; } | grep -zv '^\(\./\)\?regress/corpus/' |
+    xargs -0 grep -lIsZ '' >"$TMP/tracked"
+
+cases=../shared/bug-cases
+{
+	xargs -0 -a "$TMP/tracked" grep -ohE 'BC-[0-9]+'
+	[ ! -e "$cases.md" ] ||
+	    sed -n 's/^\*\*\(BC-[0-9]*\) .*/\1/p' "$cases.md"
+} | sort -u | while read -r case; do
 	grep -q "^$case	" regress/bug-cases || echo "$case"
 done >"$TMP/list"
 check "regress/bug-cases knows every case"
+
+# A section sign (s) is an RFC's, named on its line or at the end of the one
+# before it.  A chapter from 00 to 08 is always one of something private.
+LC_ALL=C xargs -0 -a "$TMP/tracked" awk -v s="$(printf '\302\247')" '
+BEGIN {
+	bad = "(^|[^0-9])0[0-8],? ?" s "|(^|[^0-9])0[0-8]-[a-z-]+[.]md"
+	bad = bad "|(^|[^0-9])0[0-8] ([Ss]ection|[Aa]ppendix)"
+	bad = bad "|(^|[^0-9.:-])0[0-8] [0-9]+[.][0-9]"
+	bad = bad "|[Ss]tyle (section )?[0-9]"
+	bad = bad "|(anchors|bug-cases|style|testing)[.]md|peer/READ[M]E"
+}
+FNR == 1 { rfc = 0 }
+index($0, s) && !rfc && !/RFC [0-9]/ || $0 ~ bad {
+	print FILENAME ":" FNR ": " $0
+}
+{ rfc = /RFC [0-9]+[,;]?$/ }' >"$TMP/list"
+check "nothing cites a document that is not in the tree"
 
 tool=../shared/tools/house-check
 if [ -e "$tool" ]; then

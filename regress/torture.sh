@@ -1,6 +1,5 @@
 tid="100 cuts: no byte lost or doubled, one start, nothing left over"
-# 00 §3.2, §5; 01 §10; 05 §14, §15.  Once: it has a build of its own, with
-# points at which a process ends.
+# Once: it has a build of its own, with points at which a process ends.
 trees=one
 . "$SRC/regress/torture/rig.inc"
 

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Seccomp for a git that looks at bytes from elsewhere: of a device's
- * (05 §23.5), in cloopctl, and of a tree's, in cloop-git.  Compiled by them,
- * loaded between fork and exec (bpf.h).  An allow list: reading and writing
- * files (Landlock says which), memory, children of its own.  No socket, no
- * other process, nothing of the machine.  What has no row kills it.
+ * Seccomp for a git that looks at bytes from elsewhere: a device's, in
+ * cloopctl, and a tree's, in cloop-git.  Compiled by them, loaded between
+ * fork and exec (bpf.h).  An allow list: reading and writing files (Landlock
+ * says which), memory, children of its own.  No socket, no other process,
+ * nothing of the machine.  What has no row kills it.
  */
 #include "filter.h"
 

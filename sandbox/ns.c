@@ -272,7 +272,7 @@ ns_cover_all(struct ns_view *v)
 			return r;
 	}
 	/* Trees of others.  Where the work directory is the root itself there
-	 * are no others (04 §14.3). */
+	 * are no others. */
 	if (j->work_root != NULL && j->work_root[0] != '\0' &&
 	    strcmp(j->work_root, j->tree) != 0 && (r = ns_cover_path(v,
 	    j->work_root, NS_HIDE_OPTIONS, flags)) != CL_OK)

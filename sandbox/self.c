@@ -280,7 +280,7 @@ out:
 	return r;
 }
 
-/* style §3.12, steps 4 to 7; the system call filter comes last, below. */
+/* In this order; the system call filter comes last, below. */
 static const struct self_step {
 	const char *name;
 	unsigned int part;

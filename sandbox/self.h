@@ -2,12 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Confine the calling process (00 §3.4, style §3.12 steps 4 to 7).  Every
- * child calls self_confine() once, after it received its configuration and
- * warmed up its libraries and before it reads the first outside byte; each
- * monitor calls self_confine_monitor() once its own set-up is done.
- * Non-logging: the report says what was done and what this machine could
- * not give, and the caller logs it.
+ * Confine the calling process.  Every child calls self_confine() once, after
+ * it received its configuration and warmed up its libraries and before it
+ * reads the first outside byte; each monitor calls self_confine_monitor()
+ * once its own set-up is done.  Non-logging: the report says what was done
+ * and what this machine could not give, and the caller logs it.
  */
 #ifndef CLOOP_SELF_H
 #define CLOOP_SELF_H

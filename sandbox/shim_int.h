@@ -150,7 +150,7 @@ void shim_kill_all(struct shim *s);
 /* Collect ended children; notes the leader's status. */
 void shim_kill_reap(struct shim *s);
 int shim_kill_is_done(struct shim *s);
-/* 04 §15.3: state, exit code and error of the leader's status. */
+/* State, exit code and error of the leader's status. */
 void shim_kill_format_end(struct shim *s, int code, int status);
 
 #endif

@@ -317,7 +317,7 @@ shim_exit_open(int dir_fd, int *fdp)
 
 /*
  * No fsync: the record tells a new monitor on the same boot.  After a crash
- * of the machine the workload is lost either way (04 §29).
+ * of the machine the workload is lost either way.
  */
 int
 shim_exit_save(int dir_fd, int fd, const struct shim_exit *x)

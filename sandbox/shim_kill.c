@@ -141,7 +141,7 @@ shim_kill_all(struct shim *s)
 		shim_kill_search(s);
 }
 
-/* Names as kill(1) prints them; 04 §15.3 wants the name. */
+/* Names as kill(1) prints them. */
 static void
 shim_kill_format_signal(int sig, char *dst, size_t len)
 {

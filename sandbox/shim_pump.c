@@ -3,10 +3,10 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Workload output: pipe to spool, in cloop-shim.  Bytes are moved; what the
- * workload was lent is taken out on the way (04 §16.3), so that no spool
- * ever holds it and all offsets count what is left.  Back-pressure is the
- * rule of common/spool.h: a connected consumer that is behind slows the
- * workload, a dead or absent one never stops it for long.
+ * workload was lent is taken out on the way, so that no spool ever holds it
+ * and all offsets count what is left.  Back-pressure is the rule of
+ * common/spool.h: a connected consumer that is behind slows the workload, a
+ * dead or absent one never stops it for long.
  */
 #include "shim_int.h"
 

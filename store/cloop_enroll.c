@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-enroll: enrollment tokens and agents (08 §5), on the hub; and
- * `join`, on a device.  An administrator's tool.  It asks the running hub
- * through its control socket; while no hub runs it opens the store itself,
- * under the store's lock.  It trusts the hub it connects to as far as the
- * socket's owner; what a hub or a store says about devices is cleaned before
- * it reaches the terminal.
+ * cloop-enroll: enrollment tokens and agents, on the hub; and `join`, on a
+ * device.  An administrator's tool.  It asks the running hub through its
+ * control socket; while no hub runs it opens the store itself, under the
+ * store's lock.  It trusts the hub it connects to as far as the socket's
+ * owner; what a hub or a store says about devices is cleaned before it
+ * reaches the terminal.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -139,8 +139,8 @@ enroll_set_option(struct enroll *e, const struct enroll_option *options,
 }
 
 /*
- * Ids may begin with "-" or "--" (02 §2).  What is as long as an id and made
- * of its characters, and no option of this command, is one.
+ * Ids may begin with "-" or "--".  What is as long as an id and made of its
+ * characters, and no option of this command, is one.
  */
 static int
 enroll_is_option(const char *arg, const struct enroll_option *options)

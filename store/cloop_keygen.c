@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-keygen: makes, shows and uses the hub's keys (08 §4).  An
- * administrator's tool, usually root; it touches KeyDirectory and the files
- * it is given, and never overwrites one.  Bytes from outside reach it in two
- * places: a certificate served elsewhere (keygen_probe.c reads it in an
- * unprivileged child) and the files to verify, which are only hashed.
- * It does not ask unless it needs a passphrase.
+ * cloop-keygen: makes, shows and uses the hub's keys.  An administrator's
+ * tool, usually root; it touches KeyDirectory and the files it is given, and
+ * never overwrites one.  Bytes from outside reach it in two places: a
+ * certificate served elsewhere (keygen_probe.c reads it in an unprivileged
+ * child) and the files to verify, which are only hashed.  It does not ask
+ * unless it needs a passphrase.
  */
 #include <stdarg.h>
 #include <stdio.h>

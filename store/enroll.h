@@ -76,7 +76,7 @@ struct enroll {
 /*
  * Options of a command: `--name value`, `--name=value`, in any order with
  * operands; "--" ends them.  An operand may look like an option when it is
- * as long as an id (02 §2: ids may begin with '-').
+ * as long as an id (ids may begin with '-').
  */
 struct enroll_option {
 	const char *name;	/* without "--"; NULL ends the table */
@@ -108,7 +108,7 @@ void enroll_put_labels(struct jsonw *w, const struct field_pair *v, size_t n);
 void enroll_format_when(int64_t t, char dst[ENROLL_TIME_LEN]);
 /* Control characters of outside text become '?'; rotating buffers. */
 const char *enroll_clean(const char *s);
-/* 02 §5: bare, or in single quotes; owned by the caller. */
+/* For a shell: bare, or in single quotes; owned by the caller. */
 char *enroll_format_quoted(const char *value);
 
 /* Connect, one way or the other.  0 or the exit status. */

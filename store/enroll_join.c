@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-enroll join (08 §5): place a bundle on a device.  Runs as the
- * device's administrator; the bundle is what he pasted, so it is decoded
- * here and not in a child: by common/bundle, which reads one flat object of
- * strings, strictly, without a library, and which the device's root monitor
- * uses on the same file a moment later.  A child in between would protect
- * nothing that the monitor does not expose again.
+ * cloop-enroll join: place a bundle on a device.  Runs as the device's
+ * administrator; the bundle is what he pasted, so it is decoded here and not
+ * in a child: by common/bundle, which reads one flat object of strings,
+ * strictly, without a library, and which the device's root monitor uses on
+ * the same file a moment later.  A child in between would protect nothing
+ * that the monitor does not expose again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -234,8 +234,8 @@ enroll_cmd_join(struct enroll *e, int argc, char **argv)
 	if ((r = enroll_parse_options(e, argc, argv, options, NULL, &arg, 1,
 	    &n)) != 0)
 		return r;
-	/* A stored credential always wins (02 §6): the bundle would lie
-	 * there unused, its token still good. */
+	/* A stored credential always wins: the bundle would lie there unused,
+	 * its token still good. */
 	if (access(e->credential_file, F_OK) == 0)
 		return enroll_fail(e, "usage", "remove that file first to "
 		    "enroll again", "this device is enrolled already: %s",

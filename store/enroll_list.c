@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-enroll list, agents, show and revoke (08 §5).  Reading commands
- * change nothing; revoke is the hub's decision (02 §4.4), which drops the
- * live session too when a hub runs.
+ * cloop-enroll list, agents, show and revoke.  Reading commands change
+ * nothing; revoke is the hub's decision, which drops the live session too
+ * when a hub runs.
  */
 #include <stdio.h>
 #include <stdlib.h>

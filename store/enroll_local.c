@@ -30,7 +30,7 @@
 #define LOCAL_WAIT_MS 2000	/* another cloop-enroll is done sooner */
 #define LOCAL_PATH "/api/executors/connect"
 
-/* 02 §5: https and wss give wss, the rest ws; the path is replaced. */
+/* https and wss give wss, the rest ws; the path is replaced. */
 static int
 local_server(struct enroll *e, char **serverp)
 {
@@ -61,7 +61,7 @@ local_server(struct enroll *e, char **serverp)
 }
 
 /* The pin of the certificate the hub will show; "" when it has none.  There
- * but unreadable is an error, never a silently unpinned bundle (02 §5). */
+ * but unreadable is an error, never a silently unpinned bundle. */
 static int
 local_pin(struct enroll *e, char dst[PIN_TEXT_LEN + 1])
 {

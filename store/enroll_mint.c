@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-enroll mint (08 §5, 02 §8.1): the one moment in which a token is
- * seen.  It goes to standard output and into the bundle file, nowhere else,
- * and every copy in memory is wiped.
+ * cloop-enroll mint: the one moment in which a token is seen.  It goes to
+ * standard output and into the bundle file, nowhere else, and every copy in
+ * memory is wiped.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -194,7 +194,7 @@ mint_check_bundle_server(struct mint *mt)
 	return r;
 }
 
-/* 02 §5, with our program's name.  The token needs no quotes. */
+/* The command to run on the device.  The token needs no quotes. */
 static int
 mint_format_command(struct mint *mt, const struct ctl_minted *row)
 {

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-enroll: how things look.  Errors in words or as the JSON document of
- * 08 §9, times, quoting for a shell (02 §5).
+ * cloop-enroll: how things look.  Errors in words or as a JSON document,
+ * times, quoting for a shell.
  */
 #include <stdarg.h>
 #include <stdio.h>

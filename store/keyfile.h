@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The files of KeyDirectory (00 §5): names, modes, safe loading and saving,
- * and the text form of symmetric keys:
+ * The files of KeyDirectory: names, modes, safe loading and saving, and the
+ * text form of symmetric keys:
  *
  *	untrusted comment: cloop mac key
  *	<base64 of 32 bytes>

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-keygen -r kek: a new key-encryption key (08 §4).  Holds the store's
- * lock, so no hub runs.  Steps, each safe to be cut short:
+ * cloop-keygen -r kek: a new key-encryption key.  Holds the store's lock, so
+ * no hub runs.  Steps, each safe to be cut short:
  *
  *	1 kek.key.new is made, unless a rotation before left it
  *	2 every data key is wrapped anew, in one transaction

@@ -185,7 +185,7 @@ keygen_show_pem_cert(const char *path, const struct secret *text)
 	BIO *bio;
 	int r;
 
-	/* The first CERTIFICATE block is the leaf (01 §1.5). */
+	/* The first CERTIFICATE block is the leaf. */
 	if ((bio = BIO_new_mem_buf(text->data, (int)text->len)) != NULL)
 		cert = PEM_read_bio_X509(bio, NULL, NULL, NULL);
 	r = cert != NULL ? keygen_show_cert(path, cert) :

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-keygen -t tls: an ECDSA P-256 key with a self-signed certificate
- * (02 §8.3), or a request for somebody else to sign.  The pin depends on the
- * key alone, so a certificate can be made again, or signed by a CA, without
- * touching a device; hence a key that is there already is used, not replaced.
+ * cloop-keygen -t tls: an ECDSA P-256 key with a self-signed certificate, or
+ * a request for somebody else to sign.  The pin depends on the key alone, so
+ * a certificate can be made again, or signed by a CA, without touching a
+ * device; hence a key that is there already is used, not replaced.
  */
 #include <arpa/inet.h>
 

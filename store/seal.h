@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Sealed blobs (05 §18.1): AES-256-GCM under a data key of the secret's own,
- * which is itself sealed under the key-encryption key.  The record's id is
- * associated data of both: a blob moved to another record does not open.
+ * Sealed blobs: AES-256-GCM under a data key of the secret's own, which is
+ * itself sealed under the key-encryption key.  The record's id is associated
+ * data of both: a blob moved to another record does not open.
  *
  *	blob = 0x01 ‖ nonce (12) ‖ ciphertext ‖ tag (16)
  */

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The hub store (00 §5, 05 §2): enrollments, agents, executors, handles and
- * the audit chain.  One process has it open at a time.  Strings in rows are
- * owned by the row and never NULL when they come from the store (NULL is
- * written as ""); times are wall-clock nanoseconds, UTIL_TIME_ZERO for
- * "never".  Nothing in it is usable as a credential.
+ * The hub store: enrollments, agents, executors, handles and the audit chain.
+ * One process has it open at a time.  Strings in rows are owned by the row
+ * and never NULL when they come from the store (NULL is written as ""); times
+ * are wall-clock nanoseconds, UTIL_TIME_ZERO for "never".  Nothing in it is
+ * usable as a credential.
  *
  * Errors: CL_DB with a text in store_error(); a conditional update that
  * found its condition false says CL_NOTFOUND, CL_EXISTS or CL_STATE.
@@ -91,7 +91,7 @@ struct store_ban {
 	char *reason;
 };
 
-/* One per agent; refreshed on every connect (05 §2.4). */
+/* One per agent; refreshed on every connect. */
 struct store_executor {
 	char *agent_id;
 	int status;		/* AGENT_* of msgcat.h */
@@ -116,7 +116,7 @@ struct store_handle {
 	char *project_path;
 	char *task_id;
 	char *image;
-	char *meta;		/* canonical JSON object, 05 §2.5 */
+	char *meta;		/* canonical JSON object */
 	char *secrets;		/* "" unrecorded, "[]" none, or a list */
 	int64_t dispatched_at;	/* hub clock */
 	int state;		/* HS_* of msgcat.h */

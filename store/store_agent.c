@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Enrollments and agents (02 §3): who may come, and who came.  Runs in the
- * monitor, or in cloop-enroll while none runs.  Only hashes of secrets are
- * here.  Names and labels were bounded and checked by token_mint.
+ * Enrollments and agents: who may come, and who came.  Runs in the monitor,
+ * or in cloop-enroll while none runs.  Only hashes of secrets are here.
+ * Names and labels were bounded and checked by token_mint.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The audit chain (05 §31).  Runs in the monitor, or in cloop-enroll while
- * none runs.  hash = SHA-256(prev ‖ row), where prev is the hash of the row
- * before (32 zero bytes for the first) and row is the canonical JSON
+ * The audit chain.  Runs in the monitor, or in cloop-enroll while none runs.
+ * hash = SHA-256(prev ‖ row), where prev is the hash of the row before (32
+ * zero bytes for the first) and row is the canonical JSON
  *   {"seq":1,"at":"...","action":"...","actor":"...","decision":"...",
  *    "entity":"...","subject":"...","detail":{...}}
  * with the members in this order: anybody can compute it again from what

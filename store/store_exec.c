@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Executor rows (05 §2.4): what is known of a device between connections.
- * Runs in the monitor.  Versions and names in them came from the device: the
- * network process bounded and cleaned them, the monitor checked again.
+ * Executor rows: what is known of a device between connections.  Runs in the
+ * monitor.  Versions and names in them came from the device: the network
+ * process bounded and cleaned them, the monitor checked again.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Handle rows (05 §2.5): what was dispatched, and how it ended.  Runs in the
- * monitor.  No spec and no value of a secret is here.  Texts that came from
- * the device (error, outcome) were cut to MAX_ERROR_TEXT_LEN and cleaned
- * before they reach this file.
+ * Handle rows: what was dispatched, and how it ended.  Runs in the monitor.
+ * No spec and no value of a secret is here.  Texts that came from the device
+ * (error, outcome) were cut to MAX_ERROR_TEXT_LEN and cleaned before they
+ * reach this file.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #include "store.h"
 #include "../common/util.h"
 
-/* PRAGMA application_id: "CLB" and 0, the hub store (07 names 1, 2, 3). */
+/* PRAGMA application_id: "CLB" and 0, the hub store. */
 #define STORE_APPLICATION_ID 0x434c4200
 
 /* The columns of a row are read in the order of its SELECT. */

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Grants, leases and their items (05 §18).  Runs in the monitor.  Whether a
- * grant may be used and when a lease ends is decided above; here every change
- * states its condition and says whether it held.
+ * Grants, leases and their items.  Runs in the monitor.  Whether a grant may
+ * be used and when a lease ends is decided above; here every change states
+ * its condition and says whether it held.
  */
 #include "store_int.h"
 

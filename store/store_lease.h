@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Grants, leases and revocations in the hub store (05 §18, §20), and the
- * administrative state of agents (05 §16.2).  Include store.h first.
- * Conditional updates say CL_STATE when their condition was false.
+ * Grants, leases and revocations in the hub store, and the administrative
+ * state of agents.  Include store.h first.  Conditional updates say CL_STATE
+ * when their condition was false.
  */
 #ifndef CLOOP_STORE_LEASE_H
 #define CLOOP_STORE_LEASE_H
@@ -58,7 +58,7 @@ struct store_item {
 	int64_t withdrawn_at;
 };
 
-/* Only `revoked` is final; the others are owed (01 §14.4). */
+/* Only `revoked` is final; the others are owed. */
 enum store_rev_state { STORE_REV_PENDING = 1, STORE_REV_REVOKED,
 	STORE_REV_UNREACHABLE, STORE_REV_FAILED };
 
@@ -151,7 +151,7 @@ int store_list_owed(struct store *s, const char *agent_id,
     store_revocation_fn fn, void *arg);
 int store_list_revocations(struct store *s, const char *lease_id,
     store_revocation_fn fn, void *arg);
-/* 05 §20.3: keep `max` rows; the oldest final ones go, owed ones never. */
+/* Keep `max` rows; the oldest final ones go, owed ones never. */
 int store_del_old_revocations(struct store *s, unsigned int max);
 
 /* --- administrative state: ADMIN_* of msgcat.h; none stored: READY */

@@ -24,7 +24,7 @@ int store_find_enrollment(struct store *s, const char *id,
 /* Newest first.  outstanding_at != 0: only what could be redeemed then. */
 int store_list_enrollments(struct store *s, int64_t outstanding_at,
     store_enrollment_fn fn, void *arg);
-/* The atomic claim of 02 §3.3: CL_EXISTS when redeemed already. */
+/* The atomic claim: CL_EXISTS when redeemed already. */
 int store_redeem_enrollment(struct store *s, const char *id,
     const char *agent_id, const char *peer, int64_t at);
 /* Sets revoked_at unless set; CL_NOTFOUND. */
@@ -38,8 +38,8 @@ int store_list_agents(struct store *s, store_agent_fn fn, void *arg);
 int store_revoke_agent(struct store *s, const char *agent_id, int64_t at);
 /*
  * last_seen; never moves back.  Keep it in memory and write the changed ones
- * now and then in a turn of their own: failing to must deny no login
- * (02 §3.3), and 20000 reconnects must not be 20000 writes.
+ * now and then in a turn of their own: failing to must deny no login, and
+ * 20000 reconnects must not be 20000 writes.
  */
 int store_save_seen(struct store *s, const char *agent_id, int64_t at);
 
@@ -81,10 +81,10 @@ int store_save_handle(struct store *s, const struct store_handle *h);
 /* What arrives after the end too; never moves back.  CL_NOTFOUND. */
 int store_save_progress(struct store *s, uint64_t number, uint64_t received,
     uint64_t log_bytes, int gapped);
-/* The bindings of 05 §2.5. */
+/* The bindings of its secrets. */
 int store_save_handle_secrets(struct store *s, uint64_t number,
     const char *secrets);
-/* Its meta (05 §2.5), closed or not.  CL_NOTFOUND. */
+/* Its meta, closed or not.  CL_NOTFOUND. */
 int store_save_handle_meta(struct store *s, uint64_t number,
     const char *meta);
 /* Oldest first; agent_id NULL: of all; open_only: not closed. */
@@ -103,8 +103,8 @@ int store_del_old_handles(struct store *s, const char *agent_id,
 int store_add_audit(struct store *s, const struct store_audit *a);
 /*
  * The same with the detail given as key, value pairs ended by (char *)NULL;
- * a pair whose value is NULL or "" is left out (05 §31).  Bytes that are not
- * UTF-8 are replaced.
+ * a pair whose value is NULL or "" is left out.  Bytes that are not UTF-8 are
+ * replaced.
  */
 int store_add_event(struct store *s, int64_t at, const char *actor,
     const char *action, const char *decision, const char *entity,

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The revocation log (05 §20.3) and the administrative state of agents.
- * Runs in the monitor.  What is owed to a device that is away is kept here,
- * so that a crash of the hub forgets none of it.
+ * The revocation log and the administrative state of agents.  Runs in the
+ * monitor.  What is owed to a device that is away is kept here, so that a
+ * crash of the hub forgets none of it.
  */
 #include "store_int.h"
 

@@ -122,8 +122,8 @@ static const char store_schema_1[] =
     " SELECT RAISE(ABORT, 'audit rows are append-only'); END;";
 
 /*
- * Secrets, grants, leases, revocations (05 §18 to §20).  A lease's rows
- * outlive its secrets: they say what was lent.
+ * Secrets, grants, leases, revocations.  A lease's rows outlive its secrets:
+ * they say what was lent.
  */
 static const char store_schema_2[] =
     "CREATE TABLE secret ("

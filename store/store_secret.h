@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Secrets in the hub store (05 §18.1): each version is sealed under a data
- * key of its own, which is wrapped by the key-encryption key; the record's
- * id and version are associated data of both.  Include store.h first.
+ * Secrets in the hub store: each version is sealed under a data key of its
+ * own, which is wrapped by the key-encryption key; the record's id and
+ * version are associated data of both.  Include store.h first.
  */
 #ifndef CLOOP_STORE_SECRET_H
 #define CLOOP_STORE_SECRET_H

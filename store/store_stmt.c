@@ -5,15 +5,15 @@
  * All SQL text of the hub store, prepared once at open.  Runs in the monitor
  * (and in cloop-enroll while no monitor runs).  Every conditional update
  * states its condition in its WHERE, and the caller looks at the number of
- * rows: never read-then-write (02 §3.3).
+ * rows: never read-then-write.
  */
 #include "store_int.h"
 
 /*
  * Rollback journal: one process, so WAL would only add two files and their
- * system calls (style §5.4).  PERSIST keeps the journal's blocks between
- * transactions: fewer metadata writes, and a full disk still lets the
- * journal be written.  Nothing is kept in temporary files.
+ * system calls.  PERSIST keeps the journal's blocks between transactions:
+ * fewer metadata writes, and a full disk still lets the journal be written.
+ * Nothing is kept in temporary files.
  */
 const char *const store_pragmas[] = {
 	"PRAGMA journal_mode = PERSIST",

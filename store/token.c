@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The form of tokens and credentials (02 §2).  Runs in the monitor, and in
+ * The form of tokens and credentials.  Runs in the monitor, and in
  * cloop-enroll while none runs.  A token is the one secret that a stranger
  * may send us: its length is capped before anything looks at it, its MAC is
- * compared in constant time before storage is touched, and what is stored
- * is a hash.  Texts with secrets in them are wiped where they end.
+ * compared in constant time before storage is touched, and what is stored is
+ * a hash.  Texts with secrets in them are wiped where they end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ token_load_key(const char *key_dir, struct secret *key, char *err,
 	const char *env = getenv(ENV_HMAC_KEY);
 	int r;
 
-	/* The raw bytes, no decoding and no trimming (02 §2). */
+	/* The raw bytes, no decoding and no trimming. */
 	if (env != NULL && *env != '\0') {
 		r = secret_init(key, env, strlen(env), KEYFILE_MAX_LEN);
 		if (r != 0)
@@ -95,7 +95,7 @@ token_make_mac(const struct secret *key, const char *body, size_t len,
 	unsigned char md[EVP_MAX_MD_SIZE];
 	unsigned int md_len = 0;
 
-	/* An empty key is legal (02 §2); NULL would mean "the last one". */
+	/* An empty key is legal; NULL would mean "the last one". */
 	if (HMAC(EVP_sha256(), key->len == 0 ? (const void *)"" : key->data,
 	    (int)key->len, (const unsigned char *)body, len, md,
 	    &md_len) == NULL || md_len < TOKEN_MAC_LEN / 2)
@@ -144,7 +144,7 @@ token_split(const char *text, size_t len, const char *part[4],
 	return CL_OK;
 }
 
-/* The order is that of 02 §2.1. */
+/* The length, the form, then the MAC. */
 int
 token_parse(const struct secret *key, const char *prefix, const char *text,
     struct token_parts *p)

@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Enrollment tokens and agent credentials (02 §2, §4): minting, checking,
- * redeeming, authenticating, revoking, in the order the specification
- * gives.  The functions that take a store write inside the caller's turn,
- * audit rows included; the caller answers after the commit.
+ * Enrollment tokens and agent credentials: minting, checking, redeeming,
+ * authenticating, revoking, the checks in Go's order.  The functions that
+ * take a store write inside the caller's turn, audit rows included; the
+ * caller answers after the commit.
  */
 #ifndef CLOOP_TOKEN_H
 #define CLOOP_TOKEN_H
@@ -37,13 +37,13 @@ enum token_result {
 	TOKEN_FAILED		/* the store; see store_error() */
 };
 
-/* 01 §14.3 in snake case: "token_already_used"; "" for TOKEN_OK. */
+/* The result in snake case: "token_already_used"; "" for TOKEN_OK. */
 const char *token_format_result(enum token_result t);
-/* What the operator can do (02 §9); "" when there is no advice. */
+/* What the operator can do; "" when there is no advice. */
 const char *token_find_hint(enum token_result t);
 
 /*
- * The MAC key (02 §2): CLOOP_STATE_HMAC_KEY when set and not empty, else
+ * The MAC key: CLOOP_STATE_HMAC_KEY when set and not empty, else
  * KEY_DIR/mac.key.  CL_NOTFOUND when there is neither; err has the text.
  */
 int token_load_key(const char *key_dir, struct secret *key, char *err,
@@ -60,7 +60,7 @@ void token_parts_clear(struct token_parts *p);
 /* prefix.id.secret.mac; dst[MAX_TOKEN_LEN + 1].  CL_TOOBIG, CL_CRYPTO. */
 int token_format(const struct secret *key, const char *prefix,
     const char *id, const char *secret, char *dst);
-/* The checks of 02 §2.1, no storage.  CL_FORMAT, CL_TOOBIG, CL_CRYPTO. */
+/* Length, form and MAC; no storage.  CL_FORMAT, CL_TOOBIG, CL_CRYPTO. */
 int token_parse(const struct secret *key, const char *prefix,
     const char *text, struct token_parts *p);
 /* Lowercase hex SHA-256 of the secret as written. */
@@ -75,24 +75,24 @@ struct token_mint {
 	int64_t now;
 };
 /*
- * Mint (02 §4.1): the record, the audit row, and the token, which exists
- * here only.  CL_FORMAT, CL_TOOBIG or CL_DENIED (the name is banned) with a
- * sentence in *whyp, CL_DB.
+ * Mint: the record, the audit row, and the token, which exists here only.
+ * CL_FORMAT, CL_TOOBIG or CL_DENIED (the name is banned) with a sentence in
+ * *whyp, CL_DB.
  */
 int token_mint(struct store *s, const struct secret *key,
     const struct token_mint *m, struct secret *token,
     struct store_enrollment *e, const char **whyp);
 
 /*
- * Redeem (02 §4.2).  TOKEN_OK: credential and agent are filled.  peer is
- * the address of who asks, for the record and the audit.
+ * Redeem.  TOKEN_OK: credential and agent are filled.  peer is the address of
+ * who asks, for the record and the audit.
  */
 enum token_result token_redeem(struct store *s, const struct secret *key,
     const char *text, const char *peer, int64_t now,
     struct secret *credential, struct store_agent *agent);
 /*
- * Authenticate (02 §4.3); only reads.  TOKEN_OK: agent is filled.  The
- * caller moves last_seen (store_save_seen, in a turn of its own).
+ * Authenticate; only reads.  TOKEN_OK: agent is filled.  The caller moves
+ * last_seen (store_save_seen, in a turn of its own).
  */
 enum token_result token_authenticate(struct store *s,
     const struct secret *key, const char *text, struct store_agent *agent);
@@ -104,8 +104,8 @@ struct token_revoked {
 	char *name;
 };
 /*
- * Revoke by id (02 §4.4).  TOKEN_OK, TOKEN_AGENT_NOT_FOUND (a blank id
- * too), TOKEN_FAILED.
+ * Revoke by id.  TOKEN_OK, TOKEN_AGENT_NOT_FOUND (a blank id too),
+ * TOKEN_FAILED.
  */
 enum token_result token_revoke(struct store *s, const char *id,
     const char *reason, const char *actor, int64_t now,

@@ -2,13 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Minting, redeeming, authenticating and revoking (02 §4).  Runs in the
- * monitor, and in cloop-enroll while none runs.  The caller gives a token as
- * it came from the network; the checks come in the order of 02, each with
- * its own result, which stays inside the hub: outside all refusals look the
- * same.  Everything is written in the caller's turn, so a token cannot be
- * half-used: claim, agent record and audit row are committed together or not
- * at all (stronger than 05 §3.3 row 9 asks).
+ * Minting, redeeming, authenticating and revoking.  Runs in the monitor, and
+ * in cloop-enroll while none runs.  The caller gives a token as it came from
+ * the network; the checks come in Go's order, each with its own result, which
+ * stays inside the hub: outside all refusals look the same.  Everything is
+ * written in the caller's turn, so a token cannot be half-used: claim, agent
+ * record and audit row are committed together or not at all.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +82,7 @@ token_copy_labels(const struct store_labels *l, struct store_labels *copy)
 	return r;
 }
 
-/* Steps 1 to 3 of 02 §4.1. */
+/* Name, root, lifetime and labels. */
 static int
 token_check_mint(const struct token_mint *m, struct store_enrollment *e,
     const char **whyp)
@@ -216,7 +215,7 @@ token_check_secret(const char *secret, const char *stored)
 	    secret_is_equal_mem(hash, stored, TOKEN_HASH_LEN);
 }
 
-/* Rows 3 to 6 of 02 §4.2. */
+/* A replay is told before expiry: it is the more alarming. */
 static enum token_result
 token_check_redeem(const struct store_enrollment *e,
     const struct token_parts *p, int64_t now)
@@ -284,7 +283,7 @@ token_new_agent(const struct store_enrollment *e, const char *agent_id,
 	return token_copy_labels(&e->labels, &a->labels);
 }
 
-/* Rows 7 to 10: the claim comes first, so a loser leaves nothing behind. */
+/* The claim comes first, so a loser leaves nothing behind. */
 static int
 token_add_redeemed(struct store *s, const struct secret *key,
     const struct store_enrollment *e, const char *peer, int64_t now,

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
-"""Too many, too fast, beside 200 honest agents (05 §4, 08 §2.1)."""
+"""Too many, too fast, beside 200 honest agents."""
 import json
 import os
 import select

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 """Frames as they must not be, on live sessions beside 200 honest ones
-(01 §1.6, §3.2; BC-26, BC-28, BC-29)."""
+(BC-26, BC-28, BC-29)."""
 import json
 
 from client import (BINARY, CLOSE, PING, PONG, Device, Siege, Wire, beat,

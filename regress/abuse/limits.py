@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 """MaxPending, MaxPerSource, PerSourcePenalty and the descriptor reserve, at
-the bound and one past it, from several addresses of both families (08 §2.1,
-05 §4).  usage: limits.py bounds|crash|reserve|nft"""
+the bound and one past it, from several addresses of both families.
+
+usage: limits.py bounds|crash|reserve|nft
+"""
 import os
 import re
 import signal

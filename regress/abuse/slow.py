@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
-"""Who takes its time, beside 200 honest agents (05 §4, §5.4; BC-25, BC-34).
+"""Who takes its time, beside 200 honest agents (BC-25, BC-34).
 A phase has one deadline that progress does not move."""
 import os
 import threading

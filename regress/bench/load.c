@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The load generator of the bench: thousands of agents in one process, with
- * real credentials, upgrade, hello and back-off (01 §5), or as many plain
- * WebSocket clients for a peer.  Connects them all, prints "up", and then
- * does what lines on standard input say, answering each with a line:
+ * real credentials, upgrade, hello and back-off, or as many plain WebSocket
+ * clients for a peer.  Connects them all, prints "up", and then does what
+ * lines on standard input say, answering each with a line:
  *
  *	pids PID...	whose CPU and memory is measured from now on
  *	hold SECONDS	beat at the period of -t

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# A link that is cut over and over while 200 MiB of kept output cross it
-# (01 sections 9, 10): nothing that the hub has is sent again, and the first
-# byte after a cut comes as soon as ssh brings one of a remote file.
+# A link that is cut over and over while 200 MiB of kept output cross it:
+# nothing that the hub has is sent again, and the first byte after a cut comes
+# as soon as ssh brings one of a remote file.
 # RESUME_DEVICES=1: all cuts on one link; a device waits a second before each
 # connection, so that takes most of an hour.
 . "$SRC/regress/bench/lib.sh"

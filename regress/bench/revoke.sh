@@ -17,7 +17,7 @@ goal p99 ssh 1.0
 goal_value p99 500
 goal_value file 500
 say "limit: SIGKILL to a child and its collection, in one process."
-say "A leader that ignores TERM is given 5 s (04 section 1)."
+say "A leader that ignores TERM is given 5 s."
 say "Its files go at once, which is what file measures."
 
 # What a workload does.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# A fleet comes back after kill -9 and a restart, each agent with the delay
-# of 01 §5.10: time until 99 % are authenticated again, less the window into
-# which the first delays are spread; and how even the attempts are.
+# A fleet comes back after kill -9 and a restart, each agent with its random
+# delay: time until 99 % are authenticated again, less the window into which
+# the first delays are spread; and how even the attempts are.
 . "$SRC/regress/bench/lib.sh"
 
 AGENTS=${AGENTS:-3000}

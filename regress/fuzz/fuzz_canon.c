@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/canon: C16 of 07 §2.1.  What is read is written back the same.
+ * common/canon: what is read is written back the same, byte for byte.
  */
 #include "fuzz.h"
 

@@ -283,11 +283,11 @@ step_revoke(void)
 	ask.lease_id = (char *)(uintptr_t)PICK(leases);
 	ask.grant_id = (char *)(uintptr_t)PICK(grants);
 	carry(&dev_revoke_table, &ask, &req);
-	if (is_id(req.lease_id, "")) {		/* refused before (01 §7.6) */
+	if (is_id(req.lease_id, "")) {		/* refused before */
 		field_clear(&dev_revoke_table, &req);
 		return;
 	}
-	/* 04 §12.2 */
+	/* An unknown grant of a lease that has things of no grant: all. */
 	want_whole = is_id(req.grant_id, "") ||
 	    (!has_entry(req.lease_id, req.grant_id, 0) &&
 	    has_entry(req.lease_id, "", 0));

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/utf8 (04 §16.2): the first byte is the size of the pieces.  The
- * output is valid, independent of the cuts, and normal already.
+ * common/utf8: the first byte is the size of the pieces.  The output is
+ * valid, independent of the cuts, and normal already.
  */
 #include "fuzz.h"
 

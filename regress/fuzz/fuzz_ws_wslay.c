@@ -8,10 +8,10 @@
  * nothing where libwslay is not installed.
  *
  * Known differences, each recognised by itself and nothing beside it
- * excused: wslay refuses text that is not UTF-8 (1007; we pass it on,
- * 01 §1.6), lengths in a longer form than needed (we take them) and a
- * message that says it will be too long (we wait for its bytes); it takes
- * some close codes and endless empty fragments that we refuse.
+ * excused: wslay refuses text that is not UTF-8 (1007; we pass it on),
+ * lengths in a longer form than needed (we take them) and a message that
+ * says it will be too long (we wait for its bytes); it takes some close
+ * codes and endless empty fragments that we refuse.
  */
 #include "fuzz.h"
 

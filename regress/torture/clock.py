@@ -4,9 +4,9 @@
 """Somebody sets the wall clock, of the hub or of a device, by hours while
 both run.  usage: clock.py BUILD; prints "ok TEXT" or "no TEXT".
 
-Deadlines are lengths of time and stay what they were (01 §5.8, §5.10; 05
-§18.2); dates, of a grant, are compared with the clock as it is; that two
-clocks differ is said once a session (04 §6.1).
+Deadlines are lengths of time and stay what they were; dates, of a grant, are
+compared with the clock as it is; that two clocks differ is said once a
+session.
 """
 import os
 import re

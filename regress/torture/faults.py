@@ -5,7 +5,7 @@
 output.  usage: faults.py BUILD [CASE]; prints "ok TEXT" or "no TEXT".
 
 What holds in each case: nothing that was acknowledged is lost, the operator
-sees the fault, and service resumes when it is over (00 §5, 08 §8, BC-01).
+sees the fault, and service resumes when it is over (BC-01).
 """
 import errno
 import json
@@ -416,8 +416,8 @@ def rebooted(rig):
     rig.check_clean()
 
 
-@case("05 §10.3: an answer to a start that is lost with its session: the "
-      "run is refused, the device's offer too, the workload is stopped")
+@case("an answer to a start that is lost with its session: the run is "
+      "refused, the device's offer too, the workload is stopped")
 def late_started(rig):
     import subprocess
     rig.n += 1
@@ -452,8 +452,8 @@ def late_started(rig):
 
 # -------------------------------------------------------------- enrolment
 
-@case("02 §6: a credential that cannot be stored says so, leaves nothing, and "
-      "a new token repairs it")
+@case("a credential that cannot be stored says so, leaves nothing, and a new "
+      "token repairs it")
 def credential(rig):
     import subprocess
     name = "c" + rig.tag

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
-"""Half-open links, in each direction (BC-16, 01 §5.8): both sides must call
-the link dead within 2.5 beats of 15 s, and a workload goes on.
+"""Half-open links, in each direction (BC-16): both sides must call the
+link dead within 2.5 beats of 15 s, and a workload goes on.
 
 usage: halfopen.py BUILD; prints "ok TEXT" or "no TEXT".
 """

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Abandoned handles in the monitor (05 §16.1, 01 §10.2): what the device is
- * told, what the record says, and that nothing revives them.
+ * Abandoned handles in the monitor: what the device is told, what the
+ * record says, and that nothing revives them.
  */
 #include "unit.h"
 
@@ -107,7 +107,7 @@ test_connected(void)
 	char id[64];
 
 	mt_start();
-	TEST_START("a connected device is told to kill (05 §16.1)");
+	TEST_START("a connected device is told to kill");
 	h = start_work(&d, 1);
 	snprintf(id, sizeof(id), "%s", h->row.handle_id);
 	abandon(MT_ID(1, 2), id, "moved to edge-2");
@@ -119,7 +119,7 @@ test_connected(void)
 	mt_expect(1, MSG_CTL_DONE, &m);
 	ASSERT_U64_EQ(m.id, MT_ID(1, 2));
 
-	TEST_START("the row says failed, with the reason (05 §16.1)");
+	TEST_START("the row says failed, with the reason");
 	ASSERT_INT_EQ(store_find_handle(mt.store, id, &row), CL_OK);
 	ASSERT_INT_EQ(row.state, HS_FAILED);
 	ASSERT_TRUE(row.closed_at != UTIL_TIME_ZERO);
@@ -127,7 +127,7 @@ test_connected(void)
 	    "abandoned by the control plane: moved to edge-2");
 	store_handle_clear(&row);
 
-	TEST_START("no status of the device changes it (05 §13.2)");
+	TEST_START("no status of the device changes it");
 	say_status(&d, h, HS_EXITED);
 	say_status(&d, h, HS_RUNNING);
 	ASSERT_INT_EQ(h->row.state, HS_FAILED);
@@ -151,7 +151,7 @@ test_offered(void)
 	char id[64], longer[MAX_REASON_LEN + 1];
 
 	mt_start();
-	TEST_START("an offer of it is terminated with the reason (01 §10.2)");
+	TEST_START("an offer of it is terminated with the reason");
 	h = start_work(&d, 1);
 	snprintf(id, sizeof(id), "%s", h->row.handle_id);
 	mt_down(&d, AGENT_UNREACHABLE);
@@ -164,7 +164,7 @@ test_offered(void)
 	ASSERT_STRING_EQ(offer(&d, 5, id), longer);
 	mt_down(&d, AGENT_OFFLINE);
 
-	TEST_START("below version 5 nothing is said of it (01 §10.2)");
+	TEST_START("below version 5 nothing is said of it");
 	ASSERT_PTR_EQ(offer(&d, 4, id), NULL);
 	mt_stop();
 }
@@ -210,7 +210,7 @@ test_viewer(void)
 	struct handle *h;
 
 	mt_start();
-	TEST_START("a viewer abandons nothing (08 §6)");
+	TEST_START("a viewer abandons nothing");
 	h = start_work(&d, 1);
 	mt_operator(2, ROLE_VIEWER);
 	abandon(MT_ID(2, 1), h->row.handle_id, "");

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Configuration of cloop-agentd (08 §2.2) and its flags (02 §8.2).
+ * cloop-agentd.conf(5) and the flags of cloop-agentd(8).
  */
 #include <sys/stat.h>
 
@@ -56,7 +56,7 @@ test_defaults(void)
 {
 	int fd;
 
-	TEST_START("defaults (08 §2.2)");
+	TEST_START("defaults");
 	ASSERT_INT_NE(fd = mkstemp(path), -1);
 	close(fd);
 	give("");
@@ -82,7 +82,7 @@ test_defaults(void)
 static void
 test_file_and_flags(void)
 {
-	TEST_START("flags win over the file (02 §8.2)");
+	TEST_START("flags win over the file");
 	give("Server wss://file/\nMaxConcurrent 2\nLabel a=1\nLabel b = 2\n"
 	    "StateDirectory /s\nHostMode plain\nSpoolLimit 1M\n"
 	    "RetainUnacked 64K\nPin sha256:x, sha256:y\n");
@@ -103,10 +103,10 @@ test_file_and_flags(void)
 	ASSERT_STRING_EQ(c.pin, "sha256:x, sha256:y");
 	ASSERT_STRING_EQ(c.credential_file, "/s/agent.json");
 	ASSERT_INT_EQ(agent_conf_max_concurrent(&c), 2);
-	TEST_START("-o wins over the file, too (08 §3)");
+	TEST_START("-o wins over the file, too");
 	ASSERT_ERR(LOAD("-o", "Server=wss://o/"), CL_OK);
 	ASSERT_STRING_EQ(c.server, "wss://o/");
-	TEST_START("a ceiling below 1 is the default (04 §2.1)");
+	TEST_START("a ceiling below 1 is the default");
 	ASSERT_ERR(LOAD("--max-concurrent", "0"), CL_OK);
 	ASSERT_STRING_EQ(c.max_concurrent, "auto");
 	ASSERT_ERR(LOAD("--max-concurrent", "-5"), CL_OK);
@@ -122,7 +122,7 @@ test_secret_flags(void)
 	char token[] = "--token=clet1.a.b.c";
 	char *argv[] = { "x", "-f", path, token, NULL };
 
-	TEST_START("a token is taken out of argv (04 §30)");
+	TEST_START("a token is taken out of argv");
 	agent_conf_clear(&c);
 	agent_flags_clear(&f);
 	ASSERT_ERR(agent_conf_load(4, argv, &c, &f, err), CL_OK);
@@ -142,19 +142,19 @@ test_errors(void)
 		"WorkDirRoot" };
 	size_t i;
 
-	TEST_START("a bad file is an error that says where (08 §2)");
+	TEST_START("a bad file is an error that says where");
 	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		unit_note("%s", t[i]);
 		give(t[i]);
 		ASSERT_INT_NE(LOAD_FILE(), CL_OK);
 		ASSERT_TRUE(*err != '\0');
 	}
-	TEST_START("others must not be able to write it (08 §2)");
+	TEST_START("others must not be able to write it");
 	give("");
 	ASSERT_INT_EQ(chmod(path, 0666), 0);
 	ASSERT_ERR(LOAD_FILE(), CL_DENIED);
 	give("");
-	TEST_START("usage errors are told apart (08 §3)");
+	TEST_START("usage errors are told apart");
 	ASSERT_INT_EQ(LOAD("--frobnicate"), -1);
 	ASSERT_INT_EQ(LOAD("argument"), -1);
 	TEST_START("bad flags name the flag");
@@ -169,7 +169,7 @@ test_dump(void)
 {
 	char *first, *second;
 
-	TEST_START("-T parses to itself (08 §2)");
+	TEST_START("-T parses to itself");
 	give("Server wss://h/\nLabel a=b\nLabel c=d\nPin x, y\n"
 	    "SpoolLimit 1G\nLogFormat json\n");
 	ASSERT_ERR(LOAD_FILE(), CL_OK);

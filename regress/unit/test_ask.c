@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/ask: asks to the monitor (style §3.9): limits, deadlines, owners that
- * are gone when their answer comes.
+ * net/ask: asks to the monitor: limits, deadlines, owners that are gone
+ * when their answer comes.
  */
 #include "unit.h"
 
@@ -60,7 +60,7 @@ test_answers(void)
 	struct ask_owner one, two;
 	struct imsg m = { .fd = -1 };
 
-	TEST_START("an answer finds its owner by number, once (style 3.9)");
+	TEST_START("an answer finds its owner by number, once");
 	ask_init(&t, &t, fake_send);
 	set_up();
 	ask_init_owner(&one, 11);

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The audit chain (05 §31): append-only, gapless, and every kind of
- * tampering named by its first broken row.
+ * The audit chain: append-only, gapless, and every kind of tampering named
+ * by its first broken row.
  */
 #include <sqlite3.h>
 

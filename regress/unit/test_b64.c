@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/b64: RFC 4648 §10 vectors and the liberties of 01 §2.2.
+ * common/b64: RFC 4648 §10 vectors and the liberties of Go's decoder.
  */
 #include "unit.h"
 

@@ -2,9 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * sandbox/bpf: filters that the monitor compiled and a shim takes (style
- * §3.9, §3.12): what goes over is what was compiled, and nothing else is
- * taken.
+ * sandbox/bpf: filters that the monitor compiled and a shim takes: what
+ * goes over is what was compiled, and nothing else is taken.
  */
 #include "unit.h"
 
@@ -123,7 +122,7 @@ test_start(void)
 {
 	struct sock_fprog none = { 0 };
 
-	TEST_START("init and shim: what has no row kills (style §3.12)");
+	TEST_START("init and shim: what has no row kills");
 	ASSERT_INT_EQ(WTERMSIG(status_of(&made.prog[BPF_INIT], SYS_getpid,
 	    0, 0)), SIGSYS);
 	ASSERT_INT_EQ(WTERMSIG(status_of(&made.prog[BPF_SHIM], SYS_setuid,

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/buf: every message body between our processes (style §3.8).
+ * common/buf: every message body between our processes.
  */
 #include "unit.h"
 

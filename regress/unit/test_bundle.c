@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Enrollment bundles (02 §5) and the flat JSON reader below them.
+ * Enrollment bundles and the flat JSON reader below them.
  */
 #include "common/bundle.h"
 #include "common/err.h"
@@ -25,7 +25,7 @@ test_vector(void)
 	const char *why;
 	char *text;
 
-	TEST_START("the vector of 02 §5 decodes");
+	TEST_START("a bundle decodes");
 	ASSERT_ERR(bundle_parse(VECTOR, strlen(VECTOR), &b, &why), CL_OK);
 	ASSERT_STRING_EQ(b.server, "wss://hub.example/api/executors/connect");
 	ASSERT_STRING_EQ(b.token, TOKEN);
@@ -34,12 +34,12 @@ test_vector(void)
 	ASSERT_STRING_EQ(b.expires_at, "2026-01-02T03:04:05Z");
 	ASSERT_PTR_EQ(b.pin, NULL);
 	ASSERT_PTR_EQ(b.workdir_root, NULL);
-	TEST_START("and is what we write (02 §5)");
+	TEST_START("and is what we write");
 	ASSERT_ERR(bundle_format(&b, &text), CL_OK);
 	ASSERT_STRING_EQ(text, VECTOR);
 	free(text);
 	bundle_clear(&b);
-	TEST_START("white space around, line ends inside (02 §5)");
+	TEST_START("white space around, line ends inside");
 	ASSERT_ERR(bundle_parse("\n " VECTOR " \r\n", strlen(VECTOR) + 5, &b,
 	    &why), CL_OK);
 	bundle_clear(&b);
@@ -67,7 +67,7 @@ test_bad_bundle(void)
 	const char *why;
 	size_t i;
 
-	TEST_START("bad bundles are errors with a reason (02 §5)");
+	TEST_START("bad bundles are errors with a reason");
 	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		unit_note("%s", t[i]);
 		ASSERT_INT_NE(bundle_parse(t[i], strlen(t[i]), &b, &why),
@@ -109,7 +109,7 @@ test_flat_good(void)
 	ASSERT_SIZE_T_EQ(len, strlen(text));
 	free(text);
 	flatjson_clear(&doc);
-	TEST_START("indented as Go does it (02 §6)");
+	TEST_START("indented as Go does it");
 	flatjson_init(&doc);
 	ASSERT_ERR(flatjson_format(&doc, 2, &text, &len), CL_OK);
 	ASSERT_STRING_EQ(text, "{}\n");

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * priv/bundlevet_git: hostile bundles, each made by git itself, against a
- * repository of an operator's (05 §23.5, BC-60, BC-62).  Whatever is
- * refused leaves nothing behind: no ref, no object, no directory.
+ * repository of an operator's (BC-60, BC-63).  Whatever is refused leaves
+ * nothing behind: no ref, no object, no directory.
  */
 #include "unit.h"
 
@@ -112,7 +112,7 @@ test_good(void)
 		TEST_SKIP("git is not installed");
 	ASSERT_TRUE(mkdtemp(tmp_dir) != NULL);
 	ASSERT_INT_EQ(setenv("TMPDIR", tmp_dir, 1), 0);
-	TEST_START("08 §6: the branch lands, and only it");
+	TEST_START("the branch lands, and only it");
 	reset();
 	bundle("echo 1 >src/a; ln -s README src/l; g add -A; "
 	    "g commit -q -m a; echo 2 >src/a; g commit -qam b");
@@ -243,7 +243,7 @@ test_walls(void)
 
 	if (access("/usr/bin/perl", X_OK) == -1)
 		TEST_SKIP("perl is not installed");
-	TEST_START("05 §23.5: a socket is the end of a confined git");
+	TEST_START("a socket is the end of a confined git");
 	gitjob_init(&j, NULL, tmp_dir);
 	ASSERT_ERR(gitjob_run_program(&j, "perl", args), CL_STATE);
 	ASSERT_INT_EQ(j.status, -1);

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * priv/bundlevet: the rules of a returned bundle that need no git (05
- * §23.5, 03 §8.4, BC-62).  What git judges: regress/git-land-*.sh.
+ * priv/bundlevet: the rules of a returned bundle that need no git (BC-63).
+ * What git judges: regress/git-land.sh.
  */
 #include "unit.h"
 
@@ -56,7 +56,7 @@ test_header(void)
 {
 	char big[VET_HEADER_MAX + 200];
 
-	TEST_START("05 §23.5: one branch at one commit on the base");
+	TEST_START("one branch at one commit on the base");
 	ASSERT_STRING_EQ(HEADER(HEAD "-" B40 "\n" REF "\nPACK"), "");
 	ASSERT_STRING_EQ(HEADER(HEAD "-" B40 " subject\n" REF "\nPACK"), "");
 	ASSERT_STRING_EQ(HEADER(HEAD "-" C40 "\n-" B40 "\n" REF "\nPACK"),
@@ -120,7 +120,7 @@ test_paths(void)
 	char path[VET_PATH_MAX + 2];
 	size_t i;
 
-	TEST_START("03 §8.4: paths that may be in a tree");
+	TEST_START("paths that may be in a tree");
 	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		unit_note("%s", good[i]);
 		ASSERT_PTR_EQ(vet_check_path(good[i], NULL), NULL);

@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/caps: cleaning of what a device claims (03 §13), the hello's
- * message form.
+ * common/caps: cleaning of what a device claims, the hello's message form.
  */
 #include "unit.h"
 
@@ -36,7 +35,7 @@ test_usb(void)
 	struct caps_usb u;
 	size_t i;
 
-	TEST_START("what makes a USB entry invalid (03 §13.1)");
+	TEST_START("what makes a USB entry invalid");
 	set_usb(&u);
 	ASSERT_TRUE(caps_is_usb_valid(&u));
 	u.dev = 1000;

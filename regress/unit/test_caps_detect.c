@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Capability detection (04 §5), on fixtures where the machine has nothing.
+ * Capability detection, on fixtures where the machine has nothing.
  */
 #include <sys/stat.h>
 
@@ -56,7 +56,7 @@ test_usb(void)
 	char sys[128], dev[128];
 	struct caps c;
 
-	TEST_START("USB devices come from sysfs, sorted (04 §5.1)");
+	TEST_START("USB devices come from sysfs, sorted");
 	ASSERT_PTR_NE(mkdtemp(dir), NULL);
 	snprintf(sys, sizeof(sys), "%s/sys", dir);
 	snprintf(dev, sizeof(dev), "%s/dev", dir);
@@ -75,10 +75,10 @@ test_usb(void)
 	ASSERT_STRING_EQ(c.usb_devices[1].vendor_id, "0403");
 	ASSERT_STRING_EQ(c.usb_devices[1].node, "/dev/bus/usb/001/005");
 	ASSERT_TRUE(c.usb_devices[1].uid.set);
-	TEST_START("firmware's strings are cleaned (04 §5.1 rule 5)");
+	TEST_START("firmware's strings are cleaned");
 	ASSERT_STRING_EQ(c.usb_devices[1].product, "Serial Port");
 	ASSERT_PTR_EQ(c.usb_devices[1].serial, NULL);
-	TEST_START("nodes of interfaces are found below (04 §5.1 rule 4)");
+	TEST_START("nodes of interfaces are found below");
 	ASSERT_SIZE_T_EQ(c.usb_devices[1].nnodes, 1);
 	ASSERT_STRING_EQ(c.usb_devices[1].nodes[0].path, "/dev/ttyUSB0");
 	caps_clear(&c);
@@ -91,7 +91,7 @@ test_usb_bad(void)
 	struct caps c;
 	size_t i;
 
-	TEST_START("bad entries go one by one (04 §5.1 rule 5)");
+	TEST_START("bad entries go one by one");
 	snprintf(sys, sizeof(sys), "%s/sys", dir);
 	give_usb("usb1", "1d6b\n");
 	give_usb("1-2:1.0", "1d6b\n");
@@ -125,7 +125,7 @@ test_kvm(void)
 {
 	int64_t at = util_now_ms();
 
-	TEST_START("a file that opens is no virtual machine (testing.md)");
+	TEST_START("a file that opens is no virtual machine");
 	ASSERT_INT_EQ(caps_detect_kvm("/dev/null"), 0);
 	ASSERT_INT_EQ(caps_detect_kvm("/nonexistent"), 0);
 	TEST_START("the real probe answers in time");
@@ -141,7 +141,7 @@ test_all(void)
 	struct caps c;
 	struct buf b;
 
-	TEST_START("the whole report (04 §5)");
+	TEST_START("the whole report");
 	memset(&a, 0, sizeof(a));
 	a.conf.labels.v = labels;
 	a.conf.labels.n = 4;
@@ -158,7 +158,7 @@ test_all(void)
 	ASSERT_STRING_EQ(c.labels[0].key, "a");
 	ASSERT_STRING_EQ(c.labels[1].value, "3");
 	ASSERT_STRING_EQ(c.labels[2].value, "");
-	TEST_START("what this build lacks is off, with a reason (01 §17)");
+	TEST_START("what this build lacks is off, with a reason");
 	ASSERT_FALSE(c.packet_filter || c.denial_log || c.forwarded_usb ||
 	    c.forwarded_l2 || c.remote_upgrade);
 	TEST_START("git work needs git and cloop-git, all three or none");

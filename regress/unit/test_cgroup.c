@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * sandbox/cgroup: a sweep takes what is left over and nothing else, since
- * other agents of the host sweep the same group (00 §3.2, 08 §2.2).
+ * other agents of the host sweep the same group.
  */
 #include "unit.h"
 
@@ -158,7 +158,7 @@ test_limit_net(void)
 	struct cgroup c;
 	size_t i;
 
-	TEST_START("00 §3.2: a git reaches its forge's addresses and no other");
+	TEST_START("a git reaches its forge's addresses and no other");
 	if (cgroup_open(&c, 10) == CL_UNSUPPORTED)
 		TEST_SKIP("no cgroup of version 2 is ours to change");
 	for (i = 0; i < MAX_SHIM_PEERS + 1; i++)

@@ -133,8 +133,7 @@ test_serve(void)
 	size_t len, i;
 	int der_len;
 
-	TEST_START("READY has the public key; clients get signatures "
-	    "(00 §3.1)");
+	TEST_START("READY has the public key; clients get signatures");
 	start();
 	load(key);
 	ASSERT_ERR(read_answer(&monitor, &m), CL_OK);
@@ -173,8 +172,7 @@ test_violation(void)
 	struct buf b;
 	size_t len = sizeof(sig);
 
-	TEST_START("a client that breaks the rules is dropped, others are "
-	    "not (style §3.9)");
+	TEST_START("a client that breaks the rules is dropped, others are not");
 	start();
 	load(key);
 	ASSERT_ERR(read_answer(&monitor, &m), CL_OK);

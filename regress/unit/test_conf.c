@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/conf: every error of 08 §2 with its place, and the round trip of
- * the dump (style §3.11).
+ * common/conf: every error with its place, and the round trip of the dump.
  */
 #include "unit.h"
 
@@ -176,7 +175,7 @@ test_errors(void)
 	char want[700];
 	size_t i;
 
-	TEST_START("08 §2: every mistake is file:line: message");
+	TEST_START("every mistake is file:line: message");
 	begin();
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		ASSERT_ERR(load(bad[i].text, NULL), CL_FORMAT);
@@ -220,7 +219,7 @@ test_bounds(void)
 static void
 test_files(void)
 {
-	TEST_START("08 §2: a file that others could write is refused");
+	TEST_START("a file that others could write is refused");
 	begin();
 	ASSERT_ERR(load("Flag no\n", NULL), CL_OK);
 	conf_clear(rows, &c, sizeof(c));

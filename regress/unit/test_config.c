@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloopd.conf(5): the values that are more than a number (08 §2.1), the
- * round trip of -T, and what a reload takes over.
+ * cloopd.conf(5): the values that are more than a number, the round trip
+ * of -T, and what a reload takes over.
  */
 #include <unistd.h>
 
@@ -91,7 +91,7 @@ test_round_trip(void)
 	struct hub_conf a, b;
 	char err[512], *one, *two;
 
-	TEST_START("dump, reparse, dump: identical (style 3.11)");
+	TEST_START("dump, reparse, dump: identical");
 	ASSERT_INT_EQ(load("ListenAgents 127.0.0.1:7480 plaintext\n"
 	    "listenagents [::1]:7443\nExternalURL https://hub.example/\n"
 	    "TrustedProxy 10.0.0.0/8\nPerSourcePenalty no\n"
@@ -104,7 +104,7 @@ test_round_trip(void)
 	free(one);
 	free(two);
 
-	TEST_START("what agents dial comes from ExternalURL (02 §5)");
+	TEST_START("what agents dial comes from ExternalURL");
 	{
 		char text[256];
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The credential file and the token file (02 §5.1, §6; 04 §3).
+ * The credential file and the token file.
  */
 #include <sys/stat.h>
 
@@ -53,7 +53,7 @@ test_save(void)
 	size_t len;
 	int fd, flags;
 
-	TEST_START("a fresh file: form, order, mode (02 §6)");
+	TEST_START("a fresh file: form, order, mode");
 	memset(&c, 0, sizeof(c));
 	ASSERT_ERR(credential_save(path, &c, &change), CL_OK);
 	ASSERT_STRING_EQ(c.agent_id, "AAECAwQFBgcICQoL");
@@ -70,7 +70,7 @@ test_save(void)
 	ASSERT_INT_EQ(stat(path, &st), 0);
 	ASSERT_INT_EQ(st.st_mode & 07777, 0600);
 	credential_clear(&c);
-	TEST_START("it is read back (02 §6)");
+	TEST_START("it is read back");
 	ASSERT_ERR(credential_load(path, &c, &flags, &why), CL_OK);
 	ASSERT_STRING_EQ(c.credential, "clac1.a.b.c");
 	ASSERT_STRING_EQ(c.workdir_root, "/w");
@@ -87,7 +87,7 @@ test_unknown(void)
 	const char *why, *s;
 	int flags;
 
-	TEST_START("unknown members survive a rewrite (04 §3.1)");
+	TEST_START("unknown members survive a rewrite");
 	give("{\"colour\":\"blue\",\"n\":7,\"server\":\"s\",\"credential\":"
 	    "\"clac1.a.b.c\",\"enrolled_at\":\"t\"}", 0600);
 	ASSERT_ERR(credential_load(path, &c, &flags, &why), CL_OK);
@@ -123,24 +123,24 @@ test_refused(void)
 	size_t i;
 	int flags;
 
-	TEST_START("no usable credential is an error, not absence (04 §2.2)");
+	TEST_START("no usable credential is an error, not absence");
 	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		unit_note("%s", t[i]);
 		give(t[i], 0600);
 		ASSERT_ERR(credential_load(path, &c, &flags, &why), CL_FORMAT);
 		ASSERT_TRUE(*why != '\0');
 	}
-	TEST_START("a file others may read is used, and told (02 §6)");
+	TEST_START("a file others may read is used, and told");
 	give(GOOD, 0644);
 	ASSERT_ERR(credential_load(path, &c, &flags, &why), CL_OK);
 	ASSERT_INT_EQ(flags, CREDENTIAL_READABLE);
 	credential_clear(&c);
-	TEST_START("a symbolic link is refused (04 §3.1)");
+	TEST_START("a symbolic link is refused");
 	snprintf(link, sizeof(link), "%s/link", dir);
 	ASSERT_INT_EQ(symlink(path, link), 0);
 	ASSERT_ERR(credential_load(link, &c, &flags, &why), CL_DENIED);
 	unlink(link);
-	TEST_START("a missing file is \"not enrolled\" (02 §6)");
+	TEST_START("a missing file is \"not enrolled\"");
 	ASSERT_ERR(credential_load(link, &c, &flags, &why), CL_NOTFOUND);
 	TEST_START("a directory is an error");
 	ASSERT_ERR(credential_load(dir, &c, &flags, &why), CL_FORMAT);
@@ -154,7 +154,7 @@ test_unwritable(void)
 	    .credential = "clac1.a.b.c" };
 	char blocked[160];
 
-	TEST_START("a file in the way of the directory: error (02 §6)");
+	TEST_START("a file in the way of the directory: error");
 	memset(&c, 0, sizeof(c));
 	give(GOOD, 0600);
 	snprintf(blocked, sizeof(blocked), "%s/x/agent.json", path);
@@ -172,14 +172,14 @@ test_token(void)
 	const char *why;
 	int flags;
 
-	TEST_START("a bare token between blanks (02 §5.1)");
+	TEST_START("a bare token between blanks");
 	give("\n clet1.a.b.c\r\n", 0640);
 	ASSERT_ERR(credential_load_token(path, &b, &flags, &why), CL_OK);
 	ASSERT_STRING_EQ(b.token, "clet1.a.b.c");
 	ASSERT_PTR_EQ(b.server, NULL);
 	ASSERT_INT_EQ(flags, CREDENTIAL_READABLE);
 	bundle_clear(&b);
-	TEST_START("blank and missing files (02 E1)");
+	TEST_START("blank and missing files");
 	give(" \n", 0600);
 	ASSERT_ERR(credential_load_token(path, &b, &flags, &why),
 	    CL_NOTFOUND);

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Rows of the control protocol: every table carries its struct there and
- * back, truncations and trailing bytes are refused, the words are those of
- * 01 §14.4 and 03 §2.
+ * back, truncations and trailing bytes are refused, each state has its
+ * word.
  */
 #include "../../common/buf.h"
 #include "../../common/ctlmsg.h"
@@ -149,7 +149,7 @@ test_bounds(void)
 static void
 test_words(void)
 {
-	TEST_START("words of states (01 §14.4, 03 §2)");
+	TEST_START("words of states");
 	ASSERT_STRING_EQ(ctl_format_agent_status(AGENT_ONLINE), "online");
 	ASSERT_STRING_EQ(ctl_format_agent_status(AGENT_UNREACHABLE),
 	    "unreachable");

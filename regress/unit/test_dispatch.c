@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Sessions and dispatch in the monitor (05 §5, §9, §10, §13): identities,
- * supersession across workers, row before frame, ends in any order.
+ * Sessions and dispatch in the monitor: identities, supersession across
+ * workers, row before frame, ends in any order.
  */
 #include "../../common/logindex.h"
 #include "../../priv/hfiles.h"
@@ -29,7 +29,7 @@ test_identity(void)
 	char token[128];
 
 	mt_start();
-	TEST_START("a redemption: empty id only (02 §10.9, 01 §5.4)");
+	TEST_START("a redemption: empty id only");
 	mt_mint("edge", NULL, token);
 	memset(&d, 0, sizeof(d));
 	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, token), AUTH_OK);
@@ -73,8 +73,7 @@ test_supersede(void)
 	b = a;
 	mt_drain(MT_NET1);
 
-	TEST_START("the older session ends before the newer is welcome "
-	    "(01 §5.7)");
+	TEST_START("the older session ends before the newer is welcome");
 	ASSERT_INT_EQ(mt_auth(&b, MT_NET2, a.credential), AUTH_OK);
 	mt_hello(&b, a.agent_id, 26, NULL);
 	ASSERT_INT_EQ(mt_hear(MT_NET2, &m), 0);
@@ -117,7 +116,7 @@ hear_start(size_t net)
 	uint64_t handle;
 	uint32_t type;
 
-	/* The confirmations of ends before it (01 §9.5) do not matter. */
+	/* The confirmations of ends before it do not matter. */
 	while ((type = mt_hear(net, &m)) == MSG_HANDLE_SHUT)
 		imsg_free(&m);
 	ASSERT_INT_EQ(type, MSG_HANDLE_OPEN);
@@ -201,7 +200,7 @@ test_run(void)
 	mt_connect(&d, MT_NET1, "edge", NULL);
 	mt_drain(MT_NET1);
 
-	TEST_START("attached: dispatched, files, started, the end (05 §10)");
+	TEST_START("attached: dispatched, files, started, the end");
 	mt_run(MT_ID(1, 1), "edge", 0);
 	h = hear_start(MT_NET1);
 	ASSERT_INT_EQ(mt_hear(1, &m), MSG_ROW_EVENT);
@@ -228,7 +227,7 @@ test_run(void)
 	say_started(MT_NET1, h, RES_OK, "", "");
 	expect_handle(MT_ID(1, 2), HS_RUNNING, 0);
 
-	TEST_START("the end may come before started (05 §10.11)");
+	TEST_START("the end may come before started");
 	mt_run(MT_ID(1, 3), "edge", 1);
 	h = hear_start(MT_NET1);
 	say_status(&d, h, HS_EXITED, 4);
@@ -252,7 +251,7 @@ test_run(void)
 	say_status(&d, h, HS_EXITED, 0);	/* too late: ignored */
 	ASSERT_INT_EQ(mt.children[MT_NET1].state, MS_SERVING);
 
-	TEST_START("the session goes before started: dropped (05 §10.3)");
+	TEST_START("the session goes before started: dropped");
 	mt_run(MT_ID(1, 5), "edge", 0);
 	h = hear_start(MT_NET1);
 	snprintf(id, sizeof(id), "%s",
@@ -301,7 +300,7 @@ test_foreign_status(void)
 	h = hear_start(MT_NET1);
 	say_started(MT_NET1, h, RES_OK, "", "");
 
-	TEST_START("a worker that ends another's handle is ended (00 §3.3)");
+	TEST_START("a worker that ends another's handle is ended");
 	say_status(&thief, h, HS_EXITED, 0);
 	ASSERT_INT_EQ(mt.children[MT_NET2].state, CHILD_DOWN);
 	ASSERT_INT_EQ(handles_find(&mt.handles, h)->row.state, HS_RUNNING);
@@ -388,8 +387,7 @@ test_rehydrate(void)
 	ASSERT_INT_EQ(util_write_all(fd, raw, sizeof(raw)), CL_OK);
 	close(fd);
 
-	TEST_START("after a restart: running, gapped, offset of the files "
-	    "(05 §15)");
+	TEST_START("after a restart: running, gapped, offset of the files");
 	handles_clear(&mt.handles);
 	agents_clear(&mt.agents);
 	ASSERT_INT_EQ(agents_load(&mt.agents, mt.store), CL_OK);
@@ -413,7 +411,7 @@ test_rehydrate(void)
 	ASSERT_U64_EQ(buf_get_u64(&m.body), 7);
 	ASSERT_U64_EQ(hfiles_get_log_len(mt.conf.state_dir, id), 7);
 
-	TEST_START("what the device does not list is failed (05 §14.2)");
+	TEST_START("what the device does not list is failed");
 	{
 		struct buf b;
 
@@ -486,7 +484,7 @@ test_revoke(void)
 	mt_operator(1, ROLE_OPERATOR);
 
 	TEST_START("revoke: workloads failed, session dropped, credential "
-	    "dead (02 §4.4)");
+	    "dead");
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_str(&b, d.agent_id);
 	buf_put_str(&b, "lost");

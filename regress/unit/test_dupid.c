@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * priv/dupid: when two hosts with one identity are noticed, and how often
- * they change places then (BC-38, 01 §5.7).
+ * they change places then (BC-38).
  */
 #include "unit.h"
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Workload environments (04 §14).
+ * Workload environments.
  */
 #include <sys/stat.h>
 
@@ -21,7 +21,7 @@ test_begin(void)
 {
 	char path[160];
 
-	TEST_START("harness directories that exist go in front (04 §14.2)");
+	TEST_START("harness directories that exist go in front");
 	ASSERT_PTR_NE(mkdtemp(dir), NULL);
 	snprintf(path, sizeof(path), "%s/.local", dir);
 	ASSERT_INT_EQ(mkdir(path, 0755), 0);
@@ -54,7 +54,7 @@ test_explicit(void)
 	char **v;
 	size_t n;
 
-	TEST_START("a given environment is exact, last wins (04 §14.1)");
+	TEST_START("a given environment is exact, last wins");
 	ASSERT_ERR(environment_make(&plain, env, 4, inherit, "/w", "/h", &v,
 	    &n), CL_OK);
 	ASSERT_SIZE_T_EQ(n, 5);
@@ -62,7 +62,7 @@ test_explicit(void)
 	ASSERT_STRING_EQ(find(v, "A"), "2");
 	ASSERT_STRING_EQ(find(v, "B"), "x=y");
 	ASSERT_STRING_EQ(find(v, "EMPTY"), "");
-	TEST_START("with PATH and the private HOME as the floor (04 §14.3)");
+	TEST_START("with PATH and the private HOME as the floor");
 	ASSERT_STRING_EQ(find(v, "PATH"), ENVIRONMENT_PATH);
 	ASSERT_STRING_EQ(find(v, "HOME"), "/h");
 	environment_free_vector(v);
@@ -82,7 +82,7 @@ test_given(void)
 	char **v;
 	size_t n;
 
-	TEST_START("given PATH and HOME stay (04 §14.2, §14.3)");
+	TEST_START("given PATH and HOME stay");
 	ASSERT_ERR(environment_make(&plain, env, 2, NULL, "/w", "/h", &v, &n),
 	    CL_OK);
 	ASSERT_STRING_EQ(find(v, "HOME"), "/mine");
@@ -94,7 +94,7 @@ test_given(void)
 	snprintf(want, sizeof(want), "%s:/usr/bin", bin);
 	ASSERT_STRING_EQ(find(v, "PATH"), want);
 	environment_free_vector(v);
-	TEST_START("never an empty element of PATH (04 §14.2 rule 3)");
+	TEST_START("never an empty element of PATH");
 	ASSERT_ERR(environment_make(&harness, empty, 1, NULL, "/w", "/h", &v,
 	    &n), CL_OK);
 	ASSERT_STRING_EQ(find(v, "PATH"), bin);
@@ -110,7 +110,7 @@ test_inherited(void)
 	char **v;
 	size_t n;
 
-	TEST_START("without one only a harmless subset passes (04 §14.1)");
+	TEST_START("without one only a harmless subset passes");
 	ASSERT_ERR(environment_make(&harness, NULL, 0, inherit, "/w", "/h",
 	    &v, &n), CL_OK);
 	ASSERT_SIZE_T_EQ(n, 6);

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What cloopd-fence may say to nft, and running a program to its end
- * (00 §3.1: a fixed menu, a deadline each).
+ * What cloopd-fence may say to nft (a fixed menu), and running a program to
+ * its end, within a deadline.
  */
 #include "unit.h"
 

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * agent/fetch_back: project result, bundle, result in this order (04 §18.1),
- * in chunks without a gap (01 §12.1), again on a new link, and what is said
- * when the hub or the disk refuses.  The link is a stand-in.
+ * agent/fetch_back: project result, bundle, result in this order, in
+ * chunks without a gap, again on a new link, and what is said when the hub
+ * or the disk refuses.  The link is a stand-in.
  */
 #include "unit.h"
 
@@ -173,7 +173,7 @@ test_order(void)
 {
 	work.back.bundle_fd = work.back.project_fd = -1;
 	reset(26);
-	TEST_START("04 §18.1: project, bundle, result, and nothing twice");
+	TEST_START("project, bundle, result, and nothing twice");
 	put_project("", 1000);
 	put_bundle(600000);
 	put_result(DEVJOB_OK, 600000, "");
@@ -187,7 +187,7 @@ test_order(void)
 	fb_restart(&work);
 	ASSERT_STRING_EQ(run(), "PcccRPcccR");
 
-	TEST_START("01 §12.1: a chunk has 256 KiB, one byte more is two");
+	TEST_START("a chunk has 256 KiB, one byte more is two");
 	reset(26);
 	put_bundle(262144);
 	put_result(DEVJOB_OK, 262144, "");
@@ -215,7 +215,7 @@ test_failures(void)
 	struct frame_error e = { 0 };
 	struct imsg m;
 
-	TEST_START("04 §19.5: the hub refuses a chunk: no more, and why");
+	TEST_START("the hub refuses a chunk: no more, and why");
 	reset(26);
 	put_bundle(600000);
 	put_result(DEVJOB_OK, 600000, "");
@@ -242,7 +242,7 @@ test_failures(void)
 	ASSERT_TRUE(strstr(last_error, "cannot be read") != NULL);
 	ASSERT_INT_EQ(last.bundle_bytes, 0);
 
-	TEST_START("03 §8.1: failed and skipped returns have no bytes");
+	TEST_START("failed and skipped returns have no bytes");
 	reset(26);
 	put_result(DEVJOB_FAILED, 0, "no git");
 	ASSERT_STRING_EQ(run(), "R");
@@ -254,7 +254,7 @@ test_failures(void)
 	ASSERT_STRING_EQ(last.skip_reason, "changed no files");
 	ASSERT_PTR_EQ(last.mode, NULL);
 
-	TEST_START("01 §12.4: a project's result has 640 KiB");
+	TEST_START("a project's result has 640 KiB");
 	reset(26);
 	put_project("", 655360);
 	ASSERT_STRING_EQ(run(), "P");

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Back-off (01 §5.10, 04 §4.2): the ladder, and what a fleet does when its
- * hub comes back after half an hour (BC-18), on a virtual clock.
+ * Back-off: the ladder, and what a fleet does when its hub comes back after
+ * half an hour (BC-18), on a virtual clock.
  */
 #include "unit.h"
 
@@ -24,7 +24,7 @@ test_ladder(void)
 	int i;
 
 	TEST_START("each step is within a quarter of min(120 s, 2^n s), on "
-	    "both sides (01 §5.10)");
+	    "both sides");
 	for (n = 0; n < 40; n++) {
 		want = n < 7 ? 1000LL << n : 120000;
 		low = high = want;

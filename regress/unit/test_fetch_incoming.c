@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * agent/fetch_incoming: a shipped branch, chunk by chunk (01 §11, 04 §9.1):
- * order, totals, how many at once, age, and what its start is told.  The
- * link and the monitor are stand-ins.
+ * agent/fetch_incoming: a shipped branch, chunk by chunk: order, totals,
+ * how many at once, age, and what its start is told.  The link and the
+ * monitor are stand-ins.
  */
 #include "unit.h"
 
@@ -138,7 +138,7 @@ test_order(void)
 	int fd;
 
 	reset();
-	TEST_START("01 §11: chunks in order make the file");
+	TEST_START("chunks in order make the file");
 	chunk("h", 0, 10, 30);
 	ASSERT_INT_EQ(paused, 1);
 	fd = opened(1, 1);
@@ -151,8 +151,7 @@ test_order(void)
 	is_told("h", "");
 	close(fd);
 
-	TEST_START("04 §9.1: a hole, an overlap, another total; the first"
-	    " reason stays");
+	TEST_START("a hole, an overlap, another total; the first reason stays");
 	chunk("h", 0, 10, 30);
 	close(opened(2, 1));
 	chunk("h", 11, 10, 30);
@@ -197,7 +196,7 @@ test_bounds(void)
 	unsigned int i;
 
 	reset();
-	TEST_START("04 §9.1.5: eight transfers at once, not nine");
+	TEST_START("eight transfers at once, not nine");
 	for (i = 0; i < 9; i++) {
 		(void)snprintf(name, sizeof(name), "h%u", i);
 		chunk(name, 0, 1, 2);

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * agent/fetch_output: offsets, going back, acknowledgements, gaps and the
- * end, 04 §16 to §18.  The link and the monitor are stand-ins here.
+ * end.  The link and the monitor are stand-ins here.
  */
 #include "unit.h"
 
@@ -11,7 +11,7 @@
 
 #include "agent/fetch_output.c"
 
-/* What the hub has: bytes by offset, as its rules of 01 §9.2 keep them. */
+/* What the hub has: bytes by offset, as its rules keep them. */
 static uint8_t hub[1 << 20];
 static uint64_t hub_received, first_offset;
 static size_t nchunks, nstatus, max_chunk;
@@ -229,7 +229,7 @@ test_stream(void)
 	size_t len;
 
 	TEST_START("everything arrives, in chunks of 32 KiB between "
-	    "characters (04 §16.2)");
+	    "characters");
 	make_output(raw, sizeof(raw));
 	len = normalise(raw, sizeof(raw), &want);
 	start(8 << 20);
@@ -254,7 +254,7 @@ test_rewind(void)
 	size_t len;
 	int i;
 
-	TEST_START("from any offset the same bytes come again (01 §10.3)");
+	TEST_START("from any offset the same bytes come again");
 	len = normalise(raw, sizeof(raw), &want);
 	start(8 << 20);
 	put(raw, sizeof(raw));
@@ -284,8 +284,7 @@ test_ack(void)
 	size_t len, i;
 	uint64_t norm;
 
-	TEST_START("an acknowledged pair is exact and never asked again "
-	    "(04 §6.3)");
+	TEST_START("an acknowledged pair is exact and never asked again");
 	start(8 << 20);
 	put(raw, sizeof(raw));
 	pump();
@@ -375,7 +374,7 @@ test_gap(void)
 {
 	size_t i;
 
-	TEST_START("lost output keeps true offsets (01 §9.1)");
+	TEST_START("lost output keeps true offsets");
 	memset(raw, 'x', sizeof(raw));
 	start(65536);
 	for (i = 0; i < sizeof(raw); i += 10000)
@@ -393,7 +392,7 @@ test_gap(void)
 static void
 test_held(void)
 {
-	TEST_START("nothing is said before `started` (01 §8.8)");
+	TEST_START("nothing is said before `started`");
 	start(8 << 20);
 	work->held = 1;
 	put("abc", 3);
@@ -408,8 +407,7 @@ test_held(void)
 static void
 test_coalesce(void)
 {
-	TEST_START("first bytes at once, what trickles is put together "
-	    "(04 §16.4)");
+	TEST_START("first bytes at once, what trickles is put together");
 	start(8 << 20);
 	put("a", 1);
 	fw_set_dirty(work);
@@ -446,7 +444,7 @@ static void
 test_confirm(void)
 {
 	TEST_START("what is written may be lost: it is kept until the hub's "
-	    "log_ack of all of it (01 §9.7)");
+	    "log_ack of all of it");
 	tell_end();
 	fo_on_end_ack(&fs, "BBBBBBBBBBBBBBBB", 5);
 	fo_on_end_ack(&fs, "AAAAAAAAAAAAAAAA", 4);

@@ -96,7 +96,7 @@ test_zero(void)
 	struct outer v;
 
 	TEST_START("the zero value in JSON: omitempty keeps objects and "
-	    "times, nil is null (01 §2.1)");
+	    "times, nil is null");
 	field_init(&full_table, &v);
 	check_json(&full_table, &v, "{\"s\":\"\",\"secret\":\"\",\"text\":"
 	    "\"\",\"data\":null,\"blob\":null,\"i\":0,\"u\":0,\"b\":false,"

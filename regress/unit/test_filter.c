@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * sandbox/filter: each refused call of a workload is refused, and what
- * compilers and interpreters do is not (00 §3.4).
+ * compilers and interpreters do is not.
  */
 #include "unit.h"
 
@@ -195,7 +195,7 @@ test_git(void)
 {
 	size_t i;
 
-	TEST_START("05 §23.5: git over foreign objects dies of a wrong call");
+	TEST_START("git over foreign objects dies of a wrong call");
 	for (i = 0; i < sizeof(git_calls) / sizeof(git_calls[0]); i++) {
 		unit_note("%s", git_calls[i].name);
 		ASSERT_INT_EQ(git_call_end(&git_calls[i]),

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/frame: envelope (01 §3), the rules at decode (03 §20), encoding.
- * Byte identity with Go is test_golden's.
+ * net/frame: the envelope, the rules at decode, encoding.  Byte identity
+ * with Go is test_golden's.
  */
 #include "unit.h"
 
@@ -29,7 +29,7 @@ check_envelope(const char *text, int want)
 static void
 test_envelope(void)
 {
-	TEST_START("envelope: fatal and refused (01 §3.2)");
+	TEST_START("envelope: fatal and refused");
 	jx_init(&x);
 	check_envelope("{\"v\":26,\"type\":\"bye\",\"id\":\"i\",\"payload\":"
 	    "{\"reconnect\":true}}\n", CL_OK);
@@ -69,7 +69,7 @@ test_handles(void)
 	int type, n = 0;
 	size_t i;
 
-	TEST_START("a handle is needed by eight types (01 §3.2)");
+	TEST_START("a handle is needed by eight types");
 	jx_init(&x);
 	for (i = 0; i < sizeof(need) / sizeof(need[0]); i++) {
 		snprintf(text, sizeof(text), "{\"v\":1,\"type\":\"%s\","
@@ -91,7 +91,7 @@ test_long_ids(void)
 {
 	char text[1024], id[MAX_ID_LEN + 2];
 
-	TEST_START("ids of 128 bytes pass, longer ones are refused (U14)");
+	TEST_START("ids of 128 bytes pass, longer ones are refused");
 	jx_init(&x);
 	memset(id, 'a', sizeof(id));
 	id[MAX_ID_LEN] = '\0';
@@ -256,7 +256,7 @@ test_rules(void)
 	} p;
 	size_t i;
 
-	TEST_START("the rules at decode (03 §20)");
+	TEST_START("the rules at decode");
 	jx_init(&x);
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		ASSERT_INT_EQ(decode(rows[i].type, rows[i].payload, &p) ==
@@ -274,7 +274,7 @@ test_git_ca(void)
 {
 	struct spec s;
 
-	TEST_START("a git CA of any shape refuses the start (03 §3.14)");
+	TEST_START("a git CA of any shape refuses the start");
 	jx_init(&x);
 	ASSERT_ERR(decode("start", "{\"spec\":{\"argv\":[\"a\"],\"GitProxyCA\""
 	    ":{\"crt\":\"-----BEGIN CERTIFICATE-----\\nx\",\"for\":["
@@ -357,7 +357,7 @@ decode_log(size_t n, const char *unit_text)
 static void
 test_log_bounds(void)
 {
-	TEST_START("log text up to 98304 decoded bytes (U25)");
+	TEST_START("log text up to 98304 decoded bytes");
 	jx_init(&x);
 	ASSERT_TRUE(decode_log(MAX_LOG_TEXT_IN_LEN, "a"));
 	ASSERT_FALSE(decode_log(MAX_LOG_TEXT_IN_LEN + 1, "a"));

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The dispatch gates (05 §9, 01 §15): each at its version and one below,
- * each capability, and their order.
+ * The dispatch gates: each at its version and one below, each capability,
+ * and their order.
  */
 #include "../../common/caps.h"
 #include "../../common/limits.h"
@@ -67,7 +67,7 @@ test_versions(void)
 	static char *env[] = { S("TOKEN") };
 	static char *urls[] = { S("https://git.example/") };
 
-	TEST_START("each gate opens at its version (01 §15)");
+	TEST_START("each gate opens at its version");
 	fresh();
 	secret.lease_id = S("L");
 	secret.env_keys = env;
@@ -123,7 +123,7 @@ test_versions(void)
 static void
 test_caps(void)
 {
-	TEST_START("what the device says it cannot do is refused (05 §9)");
+	TEST_START("what the device says it cannot do is refused");
 	fresh();
 	spec.workspace.kind = S("git");
 	spec.workspace.repo = S("https://git.example/a/b.git");
@@ -156,7 +156,7 @@ test_caps(void)
 		ASSERT_STRING_EQ(judge(26), "");
 	}
 
-	TEST_START("Kata is known by its names (05 §7)");
+	TEST_START("Kata is known by its names");
 	ASSERT_TRUE(gates_is_kata("kata") && gates_is_kata("kata-qemu") &&
 	    gates_is_kata("io.containerd.kata.v2") &&
 	    gates_is_kata("katacontainers") && gates_is_kata("kata.x"));
@@ -175,7 +175,7 @@ test_order(void)
 	const char *const *names;
 	size_t i, n;
 
-	TEST_START("the order is that of 05 §9");
+	TEST_START("the order of the gates");
 	names = gates_get_names(&n);
 	ASSERT_SIZE_T_EQ(n, sizeof(want) / sizeof(want[0]));
 	for (i = 0; i < n; i++)
@@ -198,8 +198,7 @@ test_size(void)
 	char *env[1], *big;
 	size_t len = MAX_FRAME_LEN - 8192;
 
-	TEST_START("a start that does not fit a frame, and what fills it "
-	    "(05 §9.21)");
+	TEST_START("a start that does not fit a frame, and what fills it");
 	fresh();
 	big = malloc(len + 1);
 	memset(big, 'x', len);

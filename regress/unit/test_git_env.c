@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What git is told when it works for a workload (04 §8.4, §19.3).
+ * What git is told when it works for a workload.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ test_closed(void)
 	reset();
 	setenv("GIT_SSL_NO_VERIFY", "1", 1);
 	setenv("HOME", "/root", 1);
-	TEST_START("the environment is built from nothing (04 §8.4)");
+	TEST_START("the environment is built from nothing");
 	ASSERT_ERR(ge_make(&g, GJ_TREE, 0, -1, -1, &e), CL_OK);
 	ASSERT_STRING_EQ(find(&e, "GIT_CONFIG_NOSYSTEM"), "1");
 	ASSERT_STRING_EQ(find(&e, "GIT_CONFIG_GLOBAL"), "/dev/null");
@@ -86,7 +86,7 @@ test_closed(void)
 	ASSERT_PTR_EQ(find(&e, "HOME"), NULL);
 	ASSERT_PTR_EQ(find(&e, "GIT_SSL_NO_VERIFY"), NULL);
 	ASSERT_PTR_EQ(find(&e, "https_proxy"), NULL);
-	TEST_START("whatever could run something is settled (04 §19.3)");
+	TEST_START("whatever could run something is settled");
 	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		unit_note("%s", keys[i]);
 		ASSERT_PTR_NE(config(&e, keys[i]), NULL);
@@ -141,7 +141,7 @@ test_urls(void)
 	ASSERT_PTR_EQ(ge_get_host("http://x/y"), NULL);
 	ASSERT_PTR_EQ(ge_get_host("ext::sh"), NULL);
 	ASSERT_PTR_EQ(ge_get_host(NULL), NULL);
-	TEST_START("the same repository, spelled otherwise (04 §8.3.1)");
+	TEST_START("the same repository, spelled otherwise");
 	ASSERT_INT_EQ(ge_is_same_url("https://h/r.git\n", "https://h/r"), 1);
 	ASSERT_INT_EQ(ge_is_same_url("https://h/r/", " https://h/r"), 1);
 	ASSERT_INT_EQ(ge_is_same_url("https://h/r", "https://h/s"), 0);
@@ -176,7 +176,7 @@ ports(const char *host, const char *env)
 static void
 test_ports(void)
 {
-	TEST_START("00 §3.2: the forge's port, DNS, the proxies'");
+	TEST_START("the forge's port, DNS, the proxies'");
 	ASSERT_STRING_EQ(ports("forge.example", NULL), "443 53");
 	ASSERT_STRING_EQ(ports("forge.example:8443", NULL), "8443 53");
 	ASSERT_STRING_EQ(ports("[::1]:8443", NULL), "8443 53");
@@ -221,7 +221,7 @@ test_names(void)
 	char *many[] = { (char *)(uintptr_t)"HTTPS_PROXY=a:1",
 	    (char *)(uintptr_t)"ALL_PROXY=b:2" };
 
-	TEST_START("04 §8.4: whom a git connects to");
+	TEST_START("whom a git connects to");
 	ASSERT_STRING_EQ(names("https://f/r", NULL), "f:443");
 	ASSERT_STRING_EQ(names("HTTPS://u@f:8443/r@s", NULL), "f:8443");
 	ASSERT_STRING_EQ(names("https://[2001:db8::44]:1/r", NULL),

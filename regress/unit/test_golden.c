@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/frame against what Go's encoding/json wrote and read (shared/golden,
- * 01 §2): every frame decodes and encodes to the same bytes, every message
- * of the decode corpus gets the verdict the index expects of us.  The
- * indexes are read with our own decoder.
+ * net/frame against what Go's encoding/json wrote and read (golden files in
+ * CLOOP_GOLDEN): every frame decodes and encodes to the same bytes, every
+ * message of the decode corpus gets the verdict the index expects of us.
+ * The indexes are read with our own decoder.
  */
 #include "unit.h"
 
@@ -166,7 +166,7 @@ golden_check_frame(const struct golden *g)
 
 	ASSERT_TRUE(text != NULL);
 	if (strcmp(g->file, "start-7.json") == 0) {
-		/* A label given twice (spec README). */
+		/* A label given twice. */
 		ASSERT_ERR(frame_decode_envelope(&jx, text, len, &env),
 		    CL_FORMAT);
 		free(text);
@@ -191,7 +191,7 @@ golden_check_frame(const struct golden *g)
 static void
 test_frames(void)
 {
-	TEST_START("all 39 types encode to Go's bytes (01 §2.1)");
+	TEST_START("all 39 types encode to Go's bytes");
 	golden_walk("", golden_check_frame);
 }
 
@@ -199,8 +199,8 @@ test_frames(void)
 static int
 golden_is_ours(const char *in)
 {
-	/* U14: a handle with a NUL is refused; 01 U25: longer text is
-	 * tolerated; 03 §13.1: the entry is dropped at once. */
+	/* A handle with a NUL is refused, longer text is tolerated, a bad
+	 * USB entry is dropped at once. */
 	return rule_is_one_of(in, "escape-nul.in text-too-long.in "
 	    "text-grown.in usb-node-mismatch.in");
 }
@@ -232,7 +232,7 @@ golden_check_again(const struct golden *g, const struct frame_env *env)
 	    &payload), CL_OK);
 	golden_normalise(want, &len);
 	/* Times keep neither offset nor a year beyond int64 nanoseconds; an
-	 * engine on the host is emptied at once (03 §11). */
+	 * engine on the host is emptied at once. */
 	if (env->payload != 0 && strstr(g->in, "-offset") == NULL &&
 	    !rule_is_one_of(g->in, "sandbox-host-engine.in "
 	    "time-year-9999.in"))
@@ -270,8 +270,7 @@ golden_check_verdict(const struct golden *g)
 static void
 test_corpus(void)
 {
-	TEST_START("the decode corpus gets the verdicts of a product "
-	    "(01 §2.2)");
+	TEST_START("the decode corpus gets the verdicts of a product");
 	golden_walk("decode/", golden_check_verdict);
 }
 
@@ -293,7 +292,7 @@ golden_check_log(const char *file, int64_t offset, const char *text,
 	ASSERT_ERR(frame_encode(&w, FRAME_LOG_CHUNK, 26, NULL, "h-7f3a21",
 	    &c), CL_OK);
 	ASSERT_STRING_EQ(w.data, want);
-	/* The receiver counts what the sender counted (01 §2.3). */
+	/* The receiver counts what the sender counted. */
 	ASSERT_ERR(frame_decode_envelope(&jx, want, want_len, &env), CL_OK);
 	ASSERT_ERR(frame_decode_payload(&jx, &env, &back), CL_OK);
 	ASSERT_SIZE_T_EQ(frame_log_len(&back.text), len);
@@ -306,8 +305,7 @@ test_raw(void)
 {
 	static char bad[32768];
 
-	TEST_START("bytes that are not UTF-8 become \\ufffd and count one "
-	    "(01 §2.1, §2.3)");
+	TEST_START("bytes that are not UTF-8 become \\ufffd and count one");
 	jx_init(&jx);
 	jsonw_init(&w, MAX_FRAME_LEN, 0);
 	memset(bad, 0xff, sizeof(bad));
@@ -332,7 +330,7 @@ test_raw_start(void)
 	size_t len;
 	char *want = golden_load("", "start-6.json", &len);
 
-	TEST_START("a start with text that is not UTF-8 (01 §2.1)");
+	TEST_START("a start with text that is not UTF-8");
 	if (want == NULL)
 		TEST_SKIP("no golden files (CLOOP_GOLDEN)");
 	spec_init(&s);

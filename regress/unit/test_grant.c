@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * priv/grant, priv/secretkind: whom a grant is for, under what conditions,
- * and what a value must look like (05 §18.1, §2.2).
+ * and what a value must look like.
  */
 #include "unit.h"
 
@@ -38,7 +38,7 @@ test_subjects(void)
 {
 	char clean[GRANT_SUBJECT_MAX];
 
-	TEST_START("exact matches only (05 18.1)");
+	TEST_START("exact matches only");
 	ASSERT_INT_EQ(is_aimed("any"), 1);
 	ASSERT_INT_EQ(is_aimed("*"), 1);
 	ASSERT_INT_EQ(is_aimed("executor:A1"), 1);

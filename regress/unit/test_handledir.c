@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Workload directories and process identities (00 §5, BC-49).
+ * Workload directories and process identities (BC-49).
  */
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,7 +25,7 @@ test_make(void)
 	struct stat st;
 	int fd;
 
-	TEST_START("the directory of a handle is the hex of its id (00 §5)");
+	TEST_START("the directory of a handle is the hex of its id");
 	ASSERT_PTR_NE(mkdtemp(dir), NULL);
 	ASSERT_ERR(handledir_open_base(dir, &base), CL_OK);
 	ASSERT_ERR(handledir_make(base, "../x", 7, &d), CL_OK);
@@ -49,7 +49,7 @@ test_long(void)
 	char id[MAX_ID_LEN + 1];
 	struct handledir d;
 
-	TEST_START("an id of 128 bytes has a directory, too (01 U14)");
+	TEST_START("an id of 128 bytes has a directory, too");
 	memset(id, 'a', MAX_ID_LEN);
 	id[MAX_ID_LEN] = '\0';
 	ASSERT_ERR(handledir_make(base, id, 0x1234, &d), CL_OK);

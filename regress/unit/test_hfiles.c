@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The files of handles at the hub: retention by number and age, orphans of
- * both kinds, files that are gone or broken (05 §1, §2.5, §15; 08 §2.1).
+ * both kinds, files that are gone or broken.
  */
 #include "unit.h"
 
@@ -180,7 +180,7 @@ test_renew(void)
 	snprintf(id, sizeof(id), "%s", h->row.handle_id);
 	mt_down(&d, AGENT_OFFLINE);
 
-	TEST_START("a row without its files keeps its workload (05 §15)");
+	TEST_START("a row without its files keeps its workload");
 	h->row.received = 10;
 	ASSERT_INT_EQ(hfiles_del(mt.conf.state_dir, id), CL_OK);
 	ASSERT_U64_EQ(offer(&d, id), 0);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/http1: heads of requests and responses, 01 §1.2 and §1.3.
+ * net/http1: heads of requests and responses.
  */
 #include "unit.h"
 
@@ -159,8 +159,7 @@ test_request_bad(void)
 	};
 	size_t i;
 
-	TEST_START("what two readers could understand differently is refused "
-	    "(style §5.2)");
+	TEST_START("what two readers could understand differently is refused");
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		unit_note("%s", bad[i]);
 		ASSERT_ERR(parse(bad[i]), CL_FORMAT);
@@ -203,7 +202,7 @@ test_upgrade(void)
 	};
 	size_t i;
 
-	TEST_START("rows 6, 6b and 6c of 01 §1.3, in their order");
+	TEST_START("upgrade, method, version, key: checked in this order");
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unit_note("%s", rows[i].request);
 		ASSERT_INT_EQ(upgrade(rows[i].request), rows[i].status);
@@ -233,7 +232,7 @@ test_bearer(void)
 	char request[2048], token[MAX_TOKEN_LEN + 1], longer[1024];
 	size_t i;
 
-	TEST_START("the credential: header first, then query (01 §1.2)");
+	TEST_START("the credential: header first, then query");
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		snprintf(request, sizeof(request),
 		    "GET %s HTTP/1.1\r\nHost: h\r\n%s\r\n", rows[i].target,
@@ -301,7 +300,7 @@ test_switching(void)
 	ASSERT_ERR(http1_check_switching(&head, key, &why), CL_OK);
 	ASSERT_TRUE(http1_has_token(&head, HTTP1_FEATURES, HTTP1_END_ACK));
 
-	TEST_START("any other answer is no upgrade (01 §1.2)");
+	TEST_START("any other answer is no upgrade");
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		unit_note("%s", bad[i]);
 		len = strlen(bad[i]);
@@ -344,7 +343,7 @@ test_format(void)
 	unsigned int status;
 	size_t len;
 
-	TEST_START("our upgrade request passes our hub's checks (01 §1.2)");
+	TEST_START("our upgrade request passes our hub's checks");
 	http1_format_key(key);
 	u.key = key;
 	ASSERT_ERR(http1_format_upgrade(dst, sizeof(dst), &u, &len), CL_OK);
@@ -362,7 +361,7 @@ test_format(void)
 	u.bearer = "a";
 	ASSERT_ERR(http1_format_upgrade(dst, 20, &u, &len), CL_TOOBIG);
 
-	TEST_START("426 names the upgrade, 400 the version (01 §1.3)");
+	TEST_START("426 names the upgrade, 400 the version");
 	ASSERT_ERR(http1_format_response(dst, sizeof(dst), 426, NULL, NULL,
 	    "no", &len), CL_OK);
 	ASSERT_ERR(http1_parse_response((uint8_t *)dst, len - 2, &head),

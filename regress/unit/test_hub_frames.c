@@ -5,7 +5,7 @@
  * A live session of cloopd-net over a socket pair, without TLS, with a clock
  * of our own: pings nobody should send (BC-28), peers that do not read
  * (BC-34), ends at any moment (BC-32), and an end that waits for a disk that
- * fails (01 §9.4, 04 §18).
+ * fails.
  */
 #include "unit.h"
 
@@ -141,7 +141,7 @@ test_pings(void)
 	const struct ws_event *ev;
 	unsigned int i, npongs = 0;
 
-	TEST_START("every ping is answered by one that is read (01 §1.6)");
+	TEST_START("every ping is answered by one that is read");
 	set_up();
 	say(WS_PING, "first");
 	hs_flush(s);
@@ -354,8 +354,8 @@ test_held_end(void)
 	ASSERT_FALSE(h->closed);
 	ASSERT_FALSE(is_told(MSG_HANDLE_STATUS, NULL));
 
-	TEST_START("a beat that does not name the workload any more does "
-	    "not make it lost (01 §9.4)");
+	TEST_START("a beat that does not name the workload any more does not "
+	    "make it lost");
 	beat();
 	hub.now += HEARTBEAT_S * 1000;
 	beat();
@@ -453,8 +453,8 @@ confirm(uint64_t number)
 static void
 test_beat_after_end(void)
 {
-	TEST_START("a beat behind an end is answered once that is on disk: "
-	    "the device forgets it then (01 §9.7)");
+	TEST_START("a beat behind an end is answered once that is on disk: the "
+	    "device forgets it then");
 	set_up_workload();
 	beat();
 	ASSERT_TRUE(hears("heartbeat_ack"));

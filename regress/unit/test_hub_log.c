@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/hub_log, net/hub_logcut: the receive rules of 01 §9.2, counting
- * (01 §2.3), a disk that is full (BC-01), LogLimit (BC-09).
+ * net/hub_log, net/hub_logcut: the offset rules of log chunks, how bytes are
+ * counted, a disk that is full (BC-01), LogLimit (BC-09).
  */
 #include "unit.h"
 
@@ -87,7 +87,7 @@ record(unsigned int i)
 static void
 test_rules(void)
 {
-	TEST_START("contiguous chunks are kept (01 9.2)");
+	TEST_START("contiguous chunks are kept");
 	set_up(0);
 	ASSERT_ERR(put(0, "abc", 0), CL_OK);
 	ASSERT_ERR(put(3, "def", 0), CL_OK);
@@ -115,7 +115,7 @@ test_rules(void)
 	ASSERT_U64_EQ(record(2).wire_off, 20);
 	ASSERT_U64_EQ(record(2).file_off, 9);
 
-	TEST_START("an offset that leaps beyond 2^50 is ignored (05 11.2)");
+	TEST_START("an offset that leaps beyond 2^50 is ignored");
 	ASSERT_ERR(put(23 + (1ULL << 50) + 1, "x", 0), CL_LIMIT);
 	ASSERT_ERR(put(INT64_MAX, "x", 0), CL_LIMIT);
 	ASSERT_U64_EQ(h->received, 23);
@@ -130,7 +130,7 @@ test_rules(void)
 static void
 test_counting(void)
 {
-	TEST_START("an escape counts one byte and is three here (01 2.3)");
+	TEST_START("an escape counts one byte and is three here");
 	set_up(0);
 	ASSERT_ERR(put(0, "a\xef\xbf\xbd" "b", 1), CL_OK);
 	ASSERT_U64_EQ(h->received, 3);
@@ -365,7 +365,7 @@ test_limit(void)
 	uint64_t total = CUT_TOTAL / CUT_CHUNK * CUT_CHUNK;
 
 	TEST_START("of a long log the middle goes, beginning and end stay "
-	    "(08 2.1, BC-09)");
+	    "(BC-09)");
 	set_up(CUT_LIMIT);
 	fill(0, total);
 	check_cut(total);

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * net/hub_route, net/hub_conf, net/hub_source: the agents' endpoint before
- * the upgrade (01 §1.3, §1.4; 05 §4).
+ * the upgrade.
  */
 #include "unit.h"
 
@@ -86,13 +86,12 @@ ask_origin(const char *lines)
 static void
 test_order(void)
 {
-	TEST_START("a good request yields its bearer (01 1.2)");
+	TEST_START("a good request yields its bearer");
 	set_up(NULL);
 	ASSERT_INT_EQ(ask(GET TOKEN WS_LINES "\r\n"), 0);
 	ASSERT_STRING_EQ(bearer, "clac1.x");
 
-	TEST_START("path, origin, upgrade, credential, in this order "
-	    "(01 1.3)");
+	TEST_START("path, origin, upgrade, credential, in this order");
 	ASSERT_INT_EQ(ask("GET /other HTTP/1.1\r\nHost: h\r\n"
 	    "Origin: https://evil\r\n\r\n"), 404);
 	ASSERT_INT_EQ(ask("GET " HR_PATH "/ HTTP/1.1\r\nHost: h\r\n\r\n"),
@@ -140,7 +139,7 @@ test_origin(void)
 	char line[256];
 	size_t i;
 
-	TEST_START("origins that are allowed (01 1.4, BC-24)");
+	TEST_START("origins that are allowed (BC-24)");
 	set_up(NULL);
 	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		unit_note("%s", good[i]);
@@ -177,7 +176,7 @@ test_answers(void)
 	char one[HR_ANSWER_MAX], two[HR_ANSWER_MAX];
 	size_t len;
 
-	TEST_START("every 401 is the same (02 10)");
+	TEST_START("every 401 is the same");
 	len = hr_format_answer(one, 401);
 	ASSERT_SIZE_T_EQ(hr_format_answer(two, 401), len);
 	ASSERT_MEM_EQ(one, two, len);
@@ -229,7 +228,7 @@ test_sources(void)
 	struct src *s[8];
 	int i;
 
-	TEST_START("an address has MaxPerSource handshakes (05 4)");
+	TEST_START("an address has MaxPerSource handshakes");
 	set_up(NULL);
 	src_init(&t, &conf);
 	ASSERT_ERR(hub_addr_parse("2001:db8::1", &a), CL_OK);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/hub_session: a walk over every cell of the state table (style §3.10).
+ * net/hub_session: a walk over every cell of the state table.
  * The list below is the one of cloop-protocol.7; a cell that is not in it
  * means "out of order: close".
  */
@@ -66,8 +66,7 @@ test_walk(void)
 	size_t n = 0;
 	int st, ev;
 
-	TEST_START("the allowed cells are the documented ones, no others "
-	    "(style 3.10)");
+	TEST_START("the allowed cells are the documented ones, no others");
 	for (st = HST_NONE; st < HST_NSTATES; st++)
 		for (ev = HE_NONE; ev < HE_NEVENTS; ev++) {
 			unit_note("%s on %s", hs_state_name(st),

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/hub_take: a returned bundle, chunk by chunk (01 §12.1, 05 §23.1), and
- * the result that ends it (01 §12.3), each rule at its bound.
+ * net/hub_take: a returned bundle, chunk by chunk, and the result that ends
+ * it, each rule at its bound.
  */
 #include "unit.h"
 
@@ -73,7 +73,7 @@ test_order(void)
 {
 	struct htake *t;
 
-	TEST_START("01 §12.1: what nobody asked for, or came late, is refused");
+	TEST_START("what nobody asked for, or came late, is refused");
 	ASSERT_INT_EQ(htake_check(NULL, 0, 0, 1, &why), HTAKE_REFUSED);
 	t = htake_new(WORK_PUSH, 100, 0, 0, BRANCH, "");
 	ASSERT_INT_EQ(htake_check(t, 0, 0, 1, &why), HTAKE_REFUSED);
@@ -120,7 +120,7 @@ test_bounds(void)
 	ASSERT_INT_EQ(htake_check(t, 0, 0, 7, &why), HTAKE_FAILS);
 	htake_free(t);
 
-	TEST_START("05 §23.1: a chunk costs its bytes and 64");
+	TEST_START("a chunk costs its bytes and 64");
 	t = begin(1000);
 	t->left = 3 + WORK_CHUNK_COST;
 	ASSERT_INT_EQ(htake_check(t, 0, 0, 3, &why), HTAKE_FITS);
@@ -165,7 +165,7 @@ test_restart(void)
 	ASSERT_INT_EQ(htake_check(t, 0, 3, 3, &why), HTAKE_ROOM);
 	htake_free(t);
 
-	TEST_START("01 §10: the next session goes on where the file ends");
+	TEST_START("the next session goes on where the file ends");
 	t = begin(100);
 	put(t, "abc");
 	fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 3);
@@ -217,7 +217,7 @@ test_result(void)
 	struct work_end end;
 	struct htake *t;
 
-	TEST_START("01 §12.3: a result is what the bytes are");
+	TEST_START("a result is what the bytes are");
 	ASSERT_STRING_EQ(judge("abcabc", &wb), GOOD);
 	wb.bundle_bytes = 5;
 	ASSERT_TRUE(judge("abcabc", &wb)[0] != '\0');

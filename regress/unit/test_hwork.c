@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * priv/hwork: the budget of returned work (05 §23.3), its record in a
- * handle's row (05 §2.5), and gate 8's look at a shipped bundle (05 §9).
+ * priv/hwork: the budget of returned work, its record in a handle's row, and
+ * the gate that looks at a shipped bundle.
  */
 #include "unit.h"
 
@@ -53,7 +53,7 @@ test_budget(void)
 	begin(&other, &one);
 	begin(&third, &two);
 
-	TEST_START("05 §23.3: the last byte fits, one more does not");
+	TEST_START("the budget: the last byte fits, one more does not");
 	ASSERT_INT_EQ(work_reserve(&mon, &h, 0, 400, 400, &n), TAKE_OK);
 	ASSERT_INT_EQ(n, 400);
 	ASSERT_INT_EQ(work_reserve(&mon, &other, 0, 601, 601, &n),
@@ -111,7 +111,7 @@ test_meta(void)
 	struct spec s;
 	char *meta;
 
-	TEST_START("05 §2.5: a record goes through the row and back");
+	TEST_START("a record goes through the row and back");
 	spec_init(&s);
 	set(&s.workspace.kind, "git");
 	set(&s.workspace.repo, "https://git.example/a/b.git");
@@ -152,7 +152,7 @@ test_meta(void)
 	free(meta);
 	spec_clear(&s);
 
-	TEST_START("01 §12.1: without a record the hard ceiling alone holds");
+	TEST_START("without a record the hard ceiling alone holds");
 	ASSERT_ERR(work_parse_meta("{}", &back), CL_OK);
 	ASSERT_INT_EQ(back->asked, WORK_UNKNOWN);
 	ASSERT_U64_EQ(back->cap, MAX_BUNDLE_LEN);
@@ -181,7 +181,7 @@ test_branch(void)
 
 	spec_init(&s);
 	s.workspace.branch_bundle = &b;
-	TEST_START("05 §9, gate 8: the file is what the description says");
+	TEST_START("a shipped bundle's file is what the description says");
 	ASSERT_INT_EQ(work_check_branch(&d, &r), 1);
 	ASSERT_TRUE(strstr(r.message, "did not come") != NULL);
 	ASSERT_ERR(util_make_memfd("abcabc", 6, &d.branch_fd), CL_OK);
@@ -228,7 +228,7 @@ test_due(void)
 	h.work->bundle = 1;
 	one.row.revoked_at = UTIL_TIME_ZERO;
 
-	TEST_START("01 §12.3: what nobody took is let go after 15 minutes");
+	TEST_START("what nobody took is let go after 15 minutes");
 	h.row.closed_at = util_wall_ns();
 	ASSERT_INT_EQ(work_is_due(&h, now), 0);
 	ASSERT_INT_EQ(work_is_due(&h, now + 899000), 0);

@@ -243,7 +243,7 @@ test_duplicate(void)
 	mt_connect(&d, MT_NET1, "edge", NULL);
 
 	TEST_START("replaced peers that are silent: a link that comes and "
-	    "goes, never an alarm (01 §5.7)");
+	    "goes, never an alarm");
 	for (i = 0; i < 10; i++)
 		reconnect(&d, HELLO_OK);
 
@@ -327,7 +327,7 @@ test_unconfirmed(void)
 	ASSERT_TRUE(row.confirmed_at != UTIL_TIME_ZERO);
 	store_agent_clear(&row);
 
-	TEST_START("and so does a frame: saving comes first (01 §5.5)");
+	TEST_START("and so does a frame: saving comes first");
 	mt_connect(&e, MT_NET2, "whole", NULL);
 	say_seen(&e);
 	ASSERT_ERR(store_find_agent(mt.store, e.agent_id, &row), CL_OK);

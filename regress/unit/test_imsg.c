@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/imsg: messages and descriptors between our processes (style §5.1),
- * from an honest peer and from one that was taken over.
+ * common/imsg: messages and descriptors between our processes, from an honest
+ * peer and from one that was taken over.
  */
 #include "unit.h"
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/json: the strict scan and the typed decoder (01 §2.2).
+ * net/json: the strict scan and the typed decoder.
  */
 #include "unit.h"
 
@@ -98,7 +98,7 @@ test_duplicates(void)
 	SCAN("{\"\\u00e9\":1,\"\xc3\xa9\":1}", CL_FORMAT);
 	SCAN("{\"\":1,\"\":1}", CL_FORMAT);
 	SCAN("{\"a\":1,\"A\":1}", CL_OK);
-	/* README: two keys that differ in bytes that are not UTF-8. */
+	/* Two keys that differ in bytes that are not UTF-8. */
 	SCAN("{\"k\xff\":1,\"k\xfe\":1}", CL_FORMAT);
 	SCAN("{\"ab\":{\"a\":1},\"a\":{\"ab\":1}}", CL_OK);
 	/* Many members take the sorting way. */
@@ -237,7 +237,7 @@ check_uint(const char *text, int want, uint64_t v)
 static void
 test_integers(void)
 {
-	TEST_START("integers are integers and fit (01 §2.2)");
+	TEST_START("integers are integers and fit");
 	jx_init(&x);
 	check_int("9223372036854775807", CL_OK, INT64_MAX);
 	check_int("9223372036854775808", CL_FORMAT, 0);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/jsonw: Go's form of JSON (01 §2.1).
+ * common/jsonw: Go's form of JSON.
  */
 #include "unit.h"
 
@@ -28,7 +28,7 @@ check_text(unsigned int flags, const void *p, size_t len, const char *want)
 static void
 test_escapes(void)
 {
-	TEST_START("strings are escaped as Go 1.22 does (01 §2.1)");
+	TEST_START("strings are escaped as Go 1.22 does");
 	CHECK("", "\"\"");
 	CHECK("a\"\\/", "\"a\\\"\\\\/\"");
 	CHECK("\b\f\n\r\t", "\"\\b\\f\\n\\r\\t\"");

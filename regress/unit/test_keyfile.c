@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Key files: form, modes, never over an old one (00 §5); signify's form.
+ * Key files: form, modes, never over an old one; signify's form.
  */
 #include "../../common/signify.h"
 #include "../../store/keyfile.h"

@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * sandbox/landlock: what is granted works, everything else does not
- * (00 §3.4).
+ * sandbox/landlock: what is granted works, everything else does not.
  */
 #include "unit.h"
 

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Leases in the monitor (05 §16.4, §18 to §21): what is lent, what ends it,
- * and what happens when things happen at once.
+ * Leases in the monitor: what is lent, what ends it, and what happens when
+ * things happen at once.
  */
 #include "lendtest.h"
 
@@ -28,7 +28,7 @@ test_lend(void)
 	ASSERT_SIZE_T_EQ(spec.nsecret_files, 0);
 	ASSERT_STRING_EQ(spec.secrets[0].env_keys[0], "TOKEN");
 
-	TEST_START("the deadline is the grant's when that is earlier (18.2)");
+	TEST_START("the deadline is the grant's when that is earlier");
 	ASSERT_TRUE(spec.secrets[0].expires_at < util_wall_ns() +
 	    INT64_C(61000000000));
 	spec_clear(&spec);
@@ -101,7 +101,7 @@ test_workspace(void)
 	caps_put(&caps, &b);
 	agents_set_caps(a, b.data, b.len);
 
-	TEST_START("a tree's credential travels beside the spec (05 19)");
+	TEST_START("a tree's credential travels beside the spec");
 	put_secret("gh", "github_pat", " " VALUE "\n");
 	add_grant("gh", "any", 0);
 	run_git("https://git.example/o/n.git", "gh");
@@ -140,7 +140,7 @@ test_revoke(void)
 	set_up(&d);
 	lend(&d, "env", "TOKEN=" VALUE "\n");
 
-	TEST_START("pending is on record before the frame leaves (20.2)");
+	TEST_START("pending is on record before the frame leaves");
 	ask_revoke(20, 0);
 	ASSERT_INT_EQ(lease_state(), STORE_LEASE_REVOKED);
 	ASSERT_INT_EQ(store_find_revocation(mt.store, lease_id, "",
@@ -156,7 +156,7 @@ test_revoke(void)
 	say_revoked(&d, id, "");
 	expect_outcome(20, "revoked");
 
-	TEST_START("revoked is final: no frame, the same answer (20.3)");
+	TEST_START("revoked is final: no frame, the same answer");
 	ask_revoke(22, 0);
 	ASSERT_U64_EQ(hear_revoke(&d, &action), 0);
 	expect_outcome(22, "revoked");
@@ -319,7 +319,7 @@ test_time(void)
 
 	set_up(&d);
 	lend(&d, "env", "TOKEN=" VALUE "\n");
-	TEST_START("keepalive extends a lease that has not lapsed (18.3)");
+	TEST_START("keepalive extends a lease that has not lapsed");
 	ASSERT_INT_EQ(store_extend_lease(mt.store, lease_id,
 	    mt.leases.holder, 0, util_wall_ns() + 1000000000), CL_OK);
 	mt.leases.keepalive_at = mt.leases.janitor_at = -10000000;
@@ -336,7 +336,7 @@ test_time(void)
 	}
 	ASSERT_U64_EQ(hear_revoke(&d, &action), 0);
 
-	TEST_START("a lapsed one is not extended: the janitor scrubs (20.6)");
+	TEST_START("a lapsed one is not extended: the janitor scrubs");
 	lapse();
 	mt.leases.keepalive_at = mt.leases.janitor_at = -10000000;
 	lease_on_tick(&mt);
@@ -387,7 +387,7 @@ test_clock(void)
 	set_up(&d);
 	lend(&d, "env", "TOKEN=" VALUE "\n");
 	TEST_START("a clock that is set ends no lease and prolongs none "
-	    "(05 18.2: minutes, not a date)");
+	    "(minutes, not a date)");
 	before = time_left();
 	ASSERT_INT_GT(before, 60);
 	for (i = 0; i < sizeof(jumps) / sizeof(*jumps); i++) {
@@ -414,7 +414,7 @@ test_clock(void)
 	ASSERT_ERR(lease_check_clock(&mt), CL_OK);
 	ASSERT_INT_LE(time_left(), before);
 
-	TEST_START("a lapsed one is still taken back afterwards (20.6)");
+	TEST_START("a lapsed one is still taken back afterwards");
 	set_clock(-7200);
 	ASSERT_ERR(lease_check_clock(&mt), CL_OK);
 	lapse();
@@ -435,12 +435,12 @@ test_owed(void)
 
 	set_up(&d);
 	lend(&d, "env", "TOKEN=" VALUE "\n");
-	TEST_START("away: unreachable, and owed (20.2)");
+	TEST_START("away: unreachable, and owed");
 	mt_down(&d, AGENT_OFFLINE);
 	ask_revoke(50, 0);
 	expect_outcome(50, "unreachable");
 
-	TEST_START("back: replayed before any start (20.4)");
+	TEST_START("back: replayed before any start");
 	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
 	mt_hello(&d, d.agent_id, 26, NULL);
 	mt_up(&d);
@@ -474,7 +474,7 @@ test_restart(void)
 
 	set_up(&d);
 	lend(&d, "env", "TOKEN=" VALUE "\n");
-	TEST_START("another hub process takes live leases over (18.3)");
+	TEST_START("another hub process takes live leases over");
 	snprintf(old, sizeof(old), "%s", mt.leases.holder);
 	ASSERT_INT_EQ(lease_load(&mt, err, sizeof(err)), CL_OK);
 	ASSERT_TRUE(strcmp(old, mt.leases.holder) != 0);

@@ -2,9 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * On what terms is lent (05 §18.1, §18.2): denial rows, personal secrets,
- * constraints, kinds; and what devices of older protocols get of it (05 §9,
- * §20.2, §21).
+ * On what terms is lent: denial rows, personal secrets, constraints, kinds;
+ * and what devices of older protocols get of it.
  */
 #include "lendtest.h"
 
@@ -218,7 +217,7 @@ test_personal(void)
 	mt_say(1, MSG_CTL_CLIENT, 0, &b, -1);
 	snprintf(to, sizeof(to), "executor:%s", d.agent_id);
 
-	TEST_START("a personal secret is not lent to everybody (18.1)");
+	TEST_START("a personal secret is not lent to everybody");
 	ASSERT_PTR_EQ(put_personal(1, "mine", "TOKEN=" VALUE "\n"), NULL);
 	ASSERT_STRING_EQ(lend_to(1, "mine", "any"), "usage");
 	ASSERT_STRING_EQ(lend_to(1, "mine", "*"), "usage");
@@ -296,7 +295,7 @@ test_kinds(void)
 	int fd;
 
 	set_up(&d);
-	TEST_START("kinds that are not served are refused by name (18.4)");
+	TEST_START("kinds that are not served are refused by name");
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		unit_note("%s", kinds[i]);
 		ASSERT_INT_EQ(util_make_memfd("A=1\n", 4, &fd), CL_OK);
@@ -386,7 +385,7 @@ test_old_revoke(void)
 
 	set_up(&d);
 	lend(&d, "env", "TOKEN=" VALUE "\n");
-	TEST_START("v1: failed, nothing is sent, the remedy is named (20.2)");
+	TEST_START("v1: failed, nothing is sent, the remedy is named");
 	come_back(&d, 1);
 	ask_revoke(60, 1);
 	ASSERT_U64_EQ(hear_revoke(&d, &action), 0);
@@ -396,7 +395,7 @@ test_old_revoke(void)
 	field_clear(&ctl_outcome_table, &o);
 	ASSERT_INT_EQ(lease_state(), STORE_LEASE_REVOKED);
 
-	TEST_START("it stays owed: the upgraded device is told first (20.3)");
+	TEST_START("it stays owed: the upgraded device is told first");
 	mt_down(&d, AGENT_OFFLINE);
 	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
 	mt_hello(&d, d.agent_id, 2, NULL);

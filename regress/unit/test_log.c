@@ -227,7 +227,7 @@ test_idgen(void)
 	    "klmnopqrstuvwxyz0123456789-_";
 	char a[IDGEN_SECRET_LEN + 1], b[IDGEN_SECRET_LEN + 1];
 
-	TEST_START("01 §3: base64url of 12, 8 and 32 random bytes");
+	TEST_START("ids: base64url of 12, 8 and 32 random bytes");
 	idgen_handle(a);
 	ASSERT_INT_EQ(strlen(a), 16);
 	ASSERT_INT_EQ(strspn(a, alphabet), 16);

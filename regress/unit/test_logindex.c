@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/logindex: records, their order, and what a crash leaves (00 §5).
+ * common/logindex: records, their order, and what a crash leaves.
  */
 #include "unit.h"
 
@@ -106,7 +106,7 @@ test_load(void)
 {
 	struct logindex_state st;
 
-	TEST_START("data, gap and cut follow each other (01 9.2)");
+	TEST_START("data, gap and cut follow each other");
 	set_up();
 	ASSERT_INT_EQ(write(log_fd, "abcdef", 6), 6);
 	add(LOGINDEX_DATA, 0, 3, 0, 3);
@@ -132,7 +132,7 @@ test_repair(void)
 {
 	struct logindex_state st;
 
-	TEST_START("a torn record and unindexed bytes are cut off (00 5)");
+	TEST_START("a torn record and unindexed bytes are cut off");
 	set_up();
 	ASSERT_INT_EQ(write(log_fd, "abcdefgh", 8), 8);
 	add(LOGINDEX_DATA, 0, 3, 0, 3);

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The monitor's message core (style 3.8, 3.9): a handler for each row, a
- * dead child for each broken rule, a living monitor after all of it, and
- * answers that wait for the disk (00 §4).
+ * The monitor's message core: a handler for each row, a dead child for each
+ * broken rule, a living monitor after all of it, and answers that wait for
+ * the disk.
  */
 #include <sys/resource.h>
 
@@ -30,7 +30,7 @@ test_table(void)
 	const struct msg_row *rows;
 	size_t i, n;
 
-	TEST_START("each row for the monitor has a handler (style 3.8)");
+	TEST_START("each row for the monitor has a handler");
 	rows = msgcat_get_rows(&n);
 	for (i = 0; i < n; i++) {
 		unit_note("%s", rows[i].name);
@@ -72,7 +72,7 @@ test_walk(void)
 	mt_start();
 	mt_add_fence();
 	TEST_START("wrong direction, size, descriptor or state: the child "
-	    "dies, the monitor lives (style 3.13)");
+	    "dies, the monitor lives");
 	rows = msgcat_get_rows(&n);
 	for (i = 0; i < n; i++) {
 		row = &rows[i];
@@ -127,8 +127,7 @@ test_fuzz(void)
 	mt_start();
 	mt_add_fence();
 	mt_operator(1, ROLE_OPERATOR);
-	TEST_START("random bodies end children, never the monitor (04 of "
-	    "style 4)");
+	TEST_START("random bodies end children, never the monitor");
 	rows = msgcat_get_rows(&n);
 	for (i = 0; i < n; i++) {
 		if (!is_ours(&rows[i]) || rows[i].type == MSG_CTL_RELOAD)
@@ -177,7 +176,7 @@ test_turn(void)
 	struct imsg m;
 
 	mt_start();
-	TEST_START("nothing leaves before the end of the turn (00 §4)");
+	TEST_START("nothing leaves before the end of the turn");
 	mon_send(&mt.children[MT_NET1], MSG_NET_START, 5, NULL, -1);
 	ASSERT_INT_EQ(mt_hear(MT_NET1, &m), 0);
 	mon_end_turn(&mt);
@@ -203,7 +202,7 @@ test_turn(void)
 	mt_stop();
 }
 
-/* A full disk, as the file system would say it (08 §8). */
+/* A full disk, as the file system would say it. */
 static void
 test_full(void)
 {
@@ -226,7 +225,7 @@ test_full(void)
 	signal(SIGXFSZ, SIG_IGN);
 	ASSERT_INT_EQ(setrlimit(RLIMIT_FSIZE, &tiny), 0);
 
-	TEST_START("full disk: a run is refused, nothing is sent (05 §10)");
+	TEST_START("full disk: a run is refused, nothing is sent");
 	mt_run(id, "edge", 1);
 	ASSERT_TRUE(strcmp(mt_refusal(id), "internal") == 0);
 	while (mt_hear(MT_NET1, &m) != 0) {
@@ -246,7 +245,7 @@ test_full(void)
 	ASSERT_INT_EQ(buf_get_u8(&m.body), AUTH_FAILED);
 	ASSERT_SIZE_T_EQ(mt.agents.nagents, 1);
 
-	TEST_START("full disk: a known agent still connects (02 §4.3)");
+	TEST_START("full disk: a known agent still connects");
 	{
 		struct mt_device again = d;
 

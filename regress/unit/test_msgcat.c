@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/msgcat: a walk through the whole catalogue (style §3.8, §3.13).
+ * common/msgcat: a walk through the whole catalogue.
  */
 #include "unit.h"
 

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Penalties in the monitor: what a source is, who is told, what a compromised
- * cloopd-net cannot say, and the way to the kernel (08 §2.1, style §3.9).
+ * cloopd-net cannot say, and the way to the kernel.
  */
 #include "montest.h"
 

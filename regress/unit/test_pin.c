@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/pin: text of SPKI pins, 01 §1.5.
+ * common/pin: text of SPKI pins.
  */
 #include "unit.h"
 
@@ -10,7 +10,7 @@
 #include "common/pin.h"
 #include "common/util.h"
 
-/* The vector of 01 §1.5 and its digest. */
+/* A pin and its digest. */
 #define VECTOR "sha256:XNJS+wzokyQ2+vjM0QQJgbie5K1rn+niorfnGqyyfNM="
 #define BODY "XNJS+wzokyQ2+vjM0QQJgbie5K1rn+niorfnGqyyfNM"
 #define DIGEST                                                                 \
@@ -22,8 +22,7 @@ test_format(void)
 	struct pin p;
 	char text[PIN_TEXT_LEN + 1];
 
-	TEST_START("the vector's digest is written with prefix and padding "
-	    "(01 §1.5)");
+	TEST_START("the vector's digest is written with prefix and padding");
 	ASSERT_ERR(util_parse_hex(DIGEST, p.digest, sizeof(p.digest)), CL_OK);
 	pin_format(&p, text);
 	ASSERT_STRING_EQ(text, VECTOR);
@@ -41,8 +40,7 @@ test_parse(void)
 	struct pin p;
 	size_t i;
 
-	TEST_START("prefix optional, both alphabets, padded or not "
-	    "(01 §1.5)");
+	TEST_START("prefix optional, both alphabets, padded or not");
 	ASSERT_ERR(util_parse_hex(DIGEST, want, sizeof(want)), CL_OK);
 	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		unit_note("%s", good[i]);
@@ -69,7 +67,7 @@ test_parse_bad(void)
 	size_t i;
 
 	TEST_START("other prefixes, lengths and characters are errors with a "
-	    "reason (01 §1.5)");
+	    "reason");
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		unit_note("%s", bad[i]);
 		why = NULL;
@@ -85,7 +83,7 @@ test_list(void)
 	struct pin pins[2];
 	size_t n;
 
-	TEST_START("lists: commas and white space in any number (01 §1.5)");
+	TEST_START("lists: commas and white space in any number");
 	ASSERT_ERR(pin_parse_list(" ," VECTOR ",\t\r\n" BODY ", ", pins, 2, &n,
 	    NULL), CL_OK);
 	ASSERT_SIZE_T_EQ(n, 2);

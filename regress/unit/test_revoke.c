@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Revokes and refreshes in the device monitor (04 §13), with a table of
- * workloads and without shims: this file plays their part.
+ * Revokes and refreshes in the device monitor, with a table of workloads and
+ * without shims: this file plays their part.
  */
 #include <bsd/string.h>
 #include <event2/event.h>
@@ -182,7 +182,7 @@ static void
 test_scrub(void)
 {
 	reset();
-	TEST_START("a scrub takes the files of all holders at once (04 §12)");
+	TEST_START("a scrub takes the files of all holders at once");
 	do_revoke(" lease-1", "", 0);
 	ASSERT_INT_EQ(nanswers, 1);
 	ASSERT_INT_EQ(rep.known, 1);
@@ -196,7 +196,7 @@ test_scrub(void)
 	do_revoke("lease-1", "g-1", 0);
 	ASSERT_INT_EQ(rep.known, 1);
 	ASSERT_INT_EQ(rep.files_removed, 0);
-	TEST_START("what is not held is a success (01 §7.6)");
+	TEST_START("what is not held is a success");
 	do_revoke("lease-9", "", 1);
 	ASSERT_INT_EQ(rep.known, 0);
 	do_revoke("lease-1", "g-9", 0);
@@ -208,7 +208,7 @@ static void
 test_kill(void)
 {
 	reset();
-	TEST_START("a kill is reported when all are gone (04 §13.1.6)");
+	TEST_START("a kill is reported when all are gone");
 	two.state = WL_ENDED;	/* its end is owed: nothing to signal */
 	do_revoke("lease-1", "", 1);
 	ASSERT_INT_EQ(nterms, 1);
@@ -252,7 +252,7 @@ static void
 test_launch(void)
 {
 	reset();
-	TEST_START("a start is cancelled, and not called killed (04 §7.1)");
+	TEST_START("a start is cancelled, and not called killed");
 	one.state = WL_LAUNCHING;
 	do_revoke("lease-1", "", 0);
 	ASSERT_INT_EQ(one.is_cancelled, 1);
@@ -268,7 +268,7 @@ test_launch(void)
 	ASSERT_INT_EQ(nanswers, 1);
 	ASSERT_SIZE_T_EQ(rep.nkilled, 0);
 	reset();
-	TEST_START("a fetch is cut off and waited for (04 §7.1)");
+	TEST_START("a fetch is cut off and waited for");
 	one.state = WL_PREPARING;
 	two.state = WL_ENDED;
 	do_revoke("lease-1", "", 1);
@@ -284,7 +284,7 @@ static void
 test_refresh(void)
 {
 	reset();
-	TEST_START("no file before its shim knows the value (01 §7.7)");
+	TEST_START("no file before its shim knows the value");
 	do_refresh("lease-1", "cfg");
 	ASSERT_INT_EQ(nvalues, 2);
 	ASSERT_INT_EQ(nanswers, 0);
@@ -307,7 +307,7 @@ test_refresh(void)
 	ASSERT_STRING_EQ(lt_text(lt_path(&two.holding->set, 0, "cfg")),
 	    LT_MARK);
 	reset();
-	TEST_START("revoked in between: nothing is written (04 §13.2)");
+	TEST_START("revoked in between: nothing is written");
 	do_refresh("lease-1", "cfg");
 	do_revoke("lease-1", "", 0);
 	refresh_on_redacted(&ws, one.slot, value_ids[0], 1);

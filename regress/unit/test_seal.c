@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Sealed blobs (05 §18.1): bound to key, kind and record.
+ * Sealed blobs: bound to key, kind and record.
  */
 #include "../../store/keyfile.h"
 #include "../../store/seal.h"

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * store/store_secret: sealing, versions, tombstones, rotation (05 §18.1).
+ * store/store_secret: sealing, versions, tombstones, rotation.
  */
 #include "unit.h"
 

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Secret files on the device (04 §11, BC-54): placed, replaced, wiped, with
- * a workload that does its worst in their directory.
+ * Secret files on the device (BC-54): placed, replaced, wiped, with a
+ * workload that does its worst in their directory.
  */
 #include <sys/file.h>
 
@@ -56,14 +56,14 @@ test_place(void)
 	struct stat st;
 
 	reset();
-	TEST_START("one private directory for each declared one (04 §11.2)");
+	TEST_START("one private directory for each declared one");
 	ASSERT_SIZE_T_EQ(set.ndirs, 2);
 	ASSERT_SIZE_T_EQ(lt_count(lt_base), 2);
 	ASSERT_INT_EQ(lstat(set.dirs[0].path, &st), 0);
 	ASSERT_INT_EQ(st.st_mode, S_IFDIR | 0700);
 	ASSERT_TRUE(uid == (uid_t)-1 || st.st_uid == uid);
 	ASSERT_SIZE_T_EQ(lt_count(set.dirs[0].path), 0);
-	TEST_START("files with owner and mode, 0600 by default (04 §11.1)");
+	TEST_START("files with owner and mode, 0600 by default");
 	ASSERT_ERR(secretfiles_place(&set, &s), CL_OK);
 	ASSERT_INT_EQ(lstat(lt_path(&set, 0, "cfg"), &st), 0);
 	ASSERT_INT_EQ(st.st_mode, S_IFREG | 0600);
@@ -84,7 +84,7 @@ test_relocate(void)
 	char want[512];
 
 	reset();
-	TEST_START("env and bindings are moved, nothing else (04 §11.3)");
+	TEST_START("env and bindings are moved, nothing else");
 	lt_add_env(&s, "CFG=" LT_DIR "/cfg");
 	lt_add_env(&s, "D=" LT_DIR);
 	lt_add_env(&s, "X=" LT_DIR "-not/cfg");
@@ -114,7 +114,7 @@ test_replace(void)
 	reset();
 	ASSERT_ERR(secretfiles_place(&set, &s), CL_OK);
 	ASSERT_ERR(secret_init(&fresh, "fresh", 5, 100), CL_OK);
-	TEST_START("replaced by rename, owner and mode kept (04 §13.2)");
+	TEST_START("replaced by rename, owner and mode kept");
 	fd = open(lt_path(&set, 0, "run"), O_RDONLY);
 	ASSERT_ERR(secretfiles_replace(&set, 1, &fresh), CL_OK);
 	ASSERT_STRING_EQ(lt_text(lt_path(&set, 0, "run")), "fresh");
@@ -154,7 +154,7 @@ test_wipe_file(void)
 
 	reset();
 	ASSERT_ERR(secretfiles_place(&set, &s), CL_OK);
-	TEST_START("a file is overwritten before it goes (04 §11.5)");
+	TEST_START("a file is overwritten before it goes");
 	fd = open(lt_path(&set, 0, "cfg"), O_RDONLY);
 	ASSERT_INT_EQ(secretfiles_wipe_file(&set, 0, &note), 1);
 	ASSERT_INT_EQ(access(lt_path(&set, 0, "cfg"), F_OK), -1);
@@ -185,7 +185,7 @@ test_wipe_hostile(void)
 	snprintf(keep, sizeof(keep), "%s.keep", lt_base);
 	lt_write(victim, "keep me");
 	ASSERT_INT_EQ(mkdir(keep, 0755), 0);
-	TEST_START("links are removed, never followed (04 §11.5)");
+	TEST_START("links are removed, never followed");
 	ASSERT_INT_EQ(symlink(victim, lt_path(&set, 0, "link")), 0);
 	ASSERT_INT_EQ(symlink(keep, lt_path(&set, 0, "dirlink")), 0);
 	ASSERT_INT_EQ(link(victim, lt_path(&set, 0, "hard")), 0);
@@ -267,7 +267,7 @@ test_sweep(void)
 	ASSERT_ERR(secretfiles_place(&set, &s), CL_OK);
 	snprintf(other, sizeof(other), "%s/unrelated", lt_base);
 	ASSERT_INT_EQ(mkdir(other, 0700), 0);
-	TEST_START("a sweep leaves what somebody holds (04 §2.2.8)");
+	TEST_START("a sweep leaves what somebody holds");
 	ASSERT_SIZE_T_EQ(secretfiles_sweep(lt_base, geteuid(), work, 0,
 	    &note), 0);
 	ASSERT_STRING_EQ(lt_text(lt_path(&set, 0, "cfg")), LT_MARK);
@@ -300,7 +300,7 @@ test_base(void)
 	char *path;
 	int memory;
 
-	TEST_START("a base that is not in memory is passed over (04 §11.2)");
+	TEST_START("a base that is not in memory is passed over");
 	ASSERT_ERR(secretfiles_find_base("/", &path, &memory), CL_OK);
 	ASSERT_TRUE(strcmp(path, "//lease") != 0);
 	ASSERT_TRUE(!memory || strcmp(path, "/dev/shm") == 0 ||

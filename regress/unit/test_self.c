@@ -3,8 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * sandbox/self: each profile in a forked child: what it needs works, what
- * it must not do kills it, and the kernel's own record says it is confined
- * (00 §3.4, style §3.12).
+ * it must not do kills it, and the kernel's own record says it is confined.
  */
 #include "unit.h"
 
@@ -328,7 +327,7 @@ test_monitor(void)
 	pid_t pid;
 
 	TEST_START("a monitor refuses itself ptrace, keyctl, spare "
-	    "capabilities, and still forks (00 §3.4)");
+	    "capabilities, and still forks");
 	fflush(stdout);
 	if ((pid = fork()) == 0)
 		monitor_child();
@@ -368,8 +367,7 @@ test_unprivileged(void)
 	int status;
 	pid_t pid;
 
-	TEST_START("not root: no chroot, no user; the rest all the same "
-	    "(04 §0.3)");
+	TEST_START("not root: no chroot, no user; the rest all the same");
 	if (geteuid() != 0)
 		return;
 	fflush(stdout);

@@ -3,8 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The real cloop-shim, driven over its channel, as root and (run again by
- * itself) as an ordinary user: 04 §15.3, §18.1, 00 §3.3, bug cases 48, 51
- * and 76.
+ * itself) as an ordinary user (BC-48, BC-51, BC-76).
  */
 #include "unit.h"
 
@@ -27,7 +26,7 @@ static struct rig g;
 static void
 test_echo(void)
 {
-	TEST_START("output, exit code and record of a plain echo (04 §15.3)");
+	TEST_START("output, exit code and record of a plain echo");
 	RIG_OPEN();
 	rig_run(&g, "echo hello; echo err >&2; printf '%s' \"$MARK\"; exit 7");
 	ASSERT_STRING_EQ(g.out, "hello\nerr\n1");
@@ -44,7 +43,7 @@ test_record(void)
 {
 	struct shim_exit x;
 
-	TEST_START("the exit record is there before SHIM_EXITED (00 §5)");
+	TEST_START("the exit record is there before SHIM_EXITED");
 	RIG_OPEN();
 	rig_set(&g, "exit 3");
 	ASSERT_TRUE(rig_start(&g));
@@ -76,7 +75,7 @@ test_privileges(void)
 {
 	char id[64];
 
-	TEST_START("another user, no capability, no new privileges (04 §0.2)");
+	TEST_START("another user, no capability, no new privileges");
 	RIG_OPEN();
 	rig_run(&g, "id -u; id -G; grep -E '^(CapEff|CapPrm|CapInh|CapBnd|"
 	    "CapAmb|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t'; "
@@ -95,8 +94,7 @@ test_privileges(void)
 static void
 test_signals(void)
 {
-	TEST_START("interrupt and terminate reach the process group "
-	    "(04 §15.3)");
+	TEST_START("interrupt and terminate reach the process group");
 	RIG_OPEN();
 	rig_set(&g, "trap 'echo int' INT; trap 'echo term; exit 9' TERM; "
 	    "echo ready; while :; do sleep 0.05; done");
@@ -111,7 +109,7 @@ test_signals(void)
 	rig_finish(&g);
 	rig_close(&g);
 
-	TEST_START("died of a requested signal: killed, 128 + n (04 §15.3)");
+	TEST_START("died of a requested signal: killed, 128 + n");
 	RIG_OPEN();
 	rig_set(&g, "echo ready; exec sleep 1000");
 	ASSERT_TRUE(rig_start(&g));
@@ -124,7 +122,7 @@ test_signals(void)
 	rig_finish(&g);
 	rig_close(&g);
 
-	TEST_START("died of its own signal: killed, the name (04 §15.3)");
+	TEST_START("died of its own signal: killed, the name");
 	RIG_OPEN();
 	rig_run(&g, "kill -SEGV $$");
 	ASSERT_INT_EQ(g.end.state, HS_KILLED);
@@ -136,7 +134,7 @@ test_signals(void)
 static void
 test_timeout(void)
 {
-	TEST_START("the timeout kills what ignores signals (04 §15.3.3)");
+	TEST_START("the timeout kills what ignores signals");
 	RIG_OPEN();
 	rig_set(&g, "trap '' TERM INT; while :; do sleep 0.05; done");
 	g.job.timeout_s = 1;
@@ -165,7 +163,7 @@ test_refused(void)
 	size_t i;
 
 	TEST_START("a program that cannot be run is SHIM_FAILED with the "
-	    "reason (04 §7.1)");
+	    "reason");
 	RIG_OPEN();
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unit_note("%s", rows[i].argv0);
@@ -224,12 +222,12 @@ check_hostile(int mode)
 static void
 test_hostile(void)
 {
-	TEST_START("nothing survives kill, confined (04 §15.3.6, BC-48)");
+	TEST_START("nothing survives kill, confined (BC-48)");
 	RIG_OPEN();
 	check_hostile(SHIM_MODE_CONFINED);
 	rig_close(&g);
 
-	TEST_START("nothing survives kill, plain (04 §15.3.6, BC-48)");
+	TEST_START("nothing survives kill, plain (BC-48)");
 	RIG_OPEN();
 	check_hostile(SHIM_MODE_PLAIN);
 	rig_close(&g);
@@ -262,7 +260,7 @@ test_leftovers(void)
 {
 	int64_t began;
 
-	TEST_START("background children die with the leader (04 §15.3.6)");
+	TEST_START("background children die with the leader");
 	RIG_OPEN();
 	rig_run(&g, "setsid sleep $WORD >/dev/null 2>&1 & sleep 0.1; exit 0");
 	ASSERT_INT_EQ(rig_count(g.word), 0);
@@ -270,7 +268,7 @@ test_leftovers(void)
 	ASSERT_INT_EQ(g.end.exit_code, 0);
 	rig_close(&g);
 
-	TEST_START("a held pipe delays the end 2 s at most (01 §9.7)");
+	TEST_START("a held pipe delays the end 2 s at most");
 	RIG_OPEN();
 	began = util_now_ms();
 	rig_run(&g, "(trap '' TERM HUP; exec sleep $WORD) & echo done");
@@ -282,7 +280,7 @@ test_leftovers(void)
 	rig_close(&g);
 
 	TEST_START("none when it is stopped: what forked away dies with the "
-	    "leader (04 §13.1)");
+	    "leader");
 	RIG_OPEN();
 	rig_set(&g, "setsid sh -c 'trap \"\" TERM HUP INT; echo ready; "
 	    "exec sleep $WORD' & wait");
@@ -323,8 +321,7 @@ test_hidden(void)
 	const char *own;
 	char script[2048];
 
-	TEST_START("credential, other trees, foreign /tmp are not there "
-	    "(00 §3.3)");
+	TEST_START("credential, other trees, foreign /tmp are not there");
 	RIG_OPEN();
 	snprintf(script, sizeof(script), "cat %s/agent.json; cat %s/secret; "
 	    "ls -A %s %s; ls /tmp; ls /run /home /root; ls .. ; "
@@ -357,8 +354,7 @@ test_writable(void)
 {
 	char script[1024];
 
-	TEST_START("its tree, home and /tmp are its own, the system is not "
-	    "(08 §2.2)");
+	TEST_START("its tree, home and /tmp are its own, the system is not");
 	RIG_OPEN();
 	snprintf(script, sizeof(script), "echo a >in && cat in; "
 	    "echo b >%s/h && cat %s/h; echo c >/tmp/t && cat /tmp/t; "
@@ -377,7 +373,7 @@ test_writable(void)
 static void
 test_syscalls(void)
 {
-	TEST_START("mount, unshare, ptrace, keyctl are refused (00 §3.4)");
+	TEST_START("mount, unshare, ptrace, keyctl are refused");
 	RIG_OPEN();
 	rig_run(&g, "unshare -U true 2>&1; unshare -m true 2>&1; "
 	    "mount -t tmpfs none /tmp 2>&1; umount /tmp 2>&1; "
@@ -407,7 +403,7 @@ test_adopt(void)
 	int dir_fd;
 
 	TEST_START("it outlives its monitor and is found by its socket "
-	    "(00 §3.2, BC-51)");
+	    "(BC-51)");
 	RIG_OPEN();
 	rig_set(&g, "echo up; while [ ! -e go ]; do sleep 0.02; done; "
 	    "echo end; exit 5");
@@ -485,7 +481,7 @@ static void
 test_violation(void)
 {
 	TEST_START("a message out of its state ends the channel, not the "
-	    "workload (style §3.9)");
+	    "workload");
 	RIG_OPEN();
 	rig_set(&g, "echo up; while [ ! -e go ]; do sleep 0.02; done; exit 4");
 	ASSERT_TRUE(rig_start(&g));
@@ -518,8 +514,7 @@ check_not_started(void)
 static void
 test_filters(void)
 {
-	TEST_START("without its filters, or with half of them, nothing "
-	    "starts (style §3.9, §3.12)");
+	TEST_START("without its filters, or with half of them, nothing starts");
 	RIG_OPEN();
 	g.no_filters = 1;
 	check_not_started();
@@ -573,8 +568,7 @@ test_flood(void)
 static void
 test_plain(void)
 {
-	TEST_START("plain mode: own session, no new privileges, the rest as "
-	    "the reference (04 §15.3.7)");
+	TEST_START("plain: own session, no new privileges, no capabilities");
 	RIG_OPEN();
 	rig_set(&g, "grep -E '^(NoNewPrivs|Seccomp|CapEff):' "
 	    "/proc/self/status | tr -d '\\t'; ps -o sid= -p $$ | tr -d ' '; "
@@ -598,8 +592,7 @@ test_confined_monitor(void)
 	int status;
 	pid_t pid;
 
-	TEST_START("a confined monitor's shim builds the same sandbox "
-	    "(00 §3.4)");
+	TEST_START("a confined monitor's shim builds the same sandbox");
 	fflush(stdout);
 	if ((pid = fork()) == 0) {
 		rig_open(&g);	/* directories: as cloop-agentd */
@@ -685,8 +678,7 @@ test_unit(void)
 
 	if (geteuid() != 0)
 		return;
-	TEST_START("under the shipped unit: the same cgroup and numbers "
-	    "(00 §3.4)");
+	TEST_START("under the shipped unit: the same cgroup and numbers");
 	ASSERT_INT_EQ(run_and_look(&before, &number), 0);
 	fflush(stdout);
 	if ((pid = fork()) == 0) {
@@ -715,7 +707,7 @@ test_unprivileged(void)
 
 	if (geteuid() != 0)
 		return;
-	TEST_START("all of it again as an ordinary user (04 §0.3)");
+	TEST_START("all of it again as an ordinary user");
 	ASSERT_INT_EQ(pipe2(out, O_CLOEXEC), 0);
 	rig_set_libexec();
 	fflush(stdout);

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * sandbox/shim_job: encoding of the job and of the exit record, every
- * truncation, trailing bytes, values out of range (style §4.9).
+ * truncation, trailing bytes, values out of range.
  */
 #include "unit.h"
 
@@ -161,7 +161,7 @@ test_exit_record(void)
 	char dir[] = "/tmp/cloop-exit.XXXXXX";
 	int dir_fd, fd;
 
-	TEST_START("the exit record is absent, then whole (00 §5)");
+	TEST_START("the exit record is absent, then whole");
 	ASSERT_PTR_NE(mkdtemp(dir), NULL);
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ASSERT_ERR(shim_exit_load(dir_fd, &y), CL_NOTFOUND);

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * agent/shims: asking cloop-shimd, played here over its socket (00 §3.1,
- * §4): what it is told, what it may answer, and what becomes of a start when
- * it lies, refuses, or was replaced.
+ * agent/shims: asking cloop-shimd, played here over its socket: what it is
+ * told, what it may answer, and what becomes of a start when it lies,
+ * refuses, or was replaced.
  */
 #include "unit.h"
 
@@ -214,7 +214,7 @@ test_lies(void)
 	size_t i;
 	pid_t pid;
 
-	TEST_START("an answer that cannot be ends the connection (00 §4)");
+	TEST_START("an answer that cannot be ends the connection");
 	for (i = 0; i < sizeof(scripts) / sizeof(*scripts); i++) {
 		char script[8];
 

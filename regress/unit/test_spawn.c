@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * sandbox/spawn: what a helper finds when it starts (design: fds 0 and 1
- * null, 2 log, 3 channel; almost no environment), and failures (00 §3).
+ * sandbox/spawn: what a helper finds when it starts (fds 0 and 1 null, 2 log,
+ * 3 channel; almost no environment), and failures.
  */
 #include "unit.h"
 
@@ -238,7 +238,7 @@ test_kill(void)
 	int status;
 	pid_t pid, parent;
 
-	TEST_START("00 §3.4: a child is killed as its user, without CAP_KILL");
+	TEST_START("a child is killed as its user, without CAP_KILL");
 	if (geteuid() != 0) {
 		ASSERT_INT_EQ(kill_one(getuid(), getuid()), 0);
 		TEST_SKIP("not root: one user only");
@@ -267,7 +267,7 @@ test_given_channel(void)
 	int fds[2], fd, status;
 	pid_t pid;
 
-	TEST_START("a channel that was made before (00 §3.1)");
+	TEST_START("a channel that was made before");
 	make_program("speaker", "#!/bin/sh\nprintf hello >&3\n", 0755);
 	ASSERT_ERR(imsg_pair(fds), CL_OK);
 	o.channel_fd = fds[1];
@@ -320,7 +320,7 @@ test_namespace(void)
 	pid_t pid;
 	int fd;
 
-	TEST_START("another mount namespace (00 §3.1)");
+	TEST_START("another mount namespace");
 	make_program("lister", "#!/bin/sh\nexec 1>&2; pwd; ls /mnt\n", 0755);
 	pid = make_namespace(&o.mnt_fd);
 	if (o.mnt_fd == -1) {

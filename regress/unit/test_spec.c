@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/spec, common/rule, common/caps: the rules of 03 §3 to §13.  Specs
- * are written as JSON here and read with net/json; the rules do not know.
+ * common/spec, common/rule, common/caps: what specs, firewall rules and
+ * capabilities may say.  Specs are written as JSON here and read with
+ * net/json; the rules do not know.
  */
 #include "unit.h"
 
@@ -71,7 +72,7 @@ static const struct row rows[] = {
 	{ "\"env\":[\"=\",\"A=\"]", NULL },
 	{ "\"setup_commands\":[\"a\",\" \"]", "setup_commands[1]" },
 	{ "\"setup_commands\":[\"a\\nb\"]", "setup_commands[0]" },
-	/* The first failure in the reference's order is the one reported. */
+	/* Of several failures, the first in a fixed order is reported. */
 	{ "\"resource_limits\":{\"pids\":-1},\"timeout_minutes\":-1",
 	    "timeout_minutes" },
 	{ "\"mounts\":[" MOUNT("a/b", "/t") "]", NULL },
@@ -210,7 +211,7 @@ test_rules(void)
 {
 	size_t i;
 
-	TEST_START("spec_check: 03 §3, field and value named");
+	TEST_START("spec_check: each rule, field and value named");
 	jx_init(&x);
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		check_spec(rows[i].members, rows[i].want);
@@ -241,7 +242,7 @@ check_count(const char *list, const char *format, int n, const char *want)
 static void
 test_counts(void)
 {
-	TEST_START("list lengths at the bound and one past it (03 §18)");
+	TEST_START("list lengths at the bound and one past it");
 	jx_init(&x);
 	check_count("mounts", "{\"source\":\"s%d\",\"target\":\"/t%d\"}", 16,
 	    NULL);
@@ -271,7 +272,7 @@ test_files(void)
 	char *why = NULL, *big = calloc(1, MAX_SECRET_FILE_LEN + 1);
 	size_t i;
 
-	TEST_START("secret files: each and their sum (03 §5)");
+	TEST_START("secret files: each and their sum");
 	memset(f, 0, sizeof(f));
 	for (i = 0; i < 3; i++) {
 		f[i].dir = "/d";
@@ -296,7 +297,7 @@ test_sandbox(void)
 {
 	struct spec_sandbox sb;
 
-	TEST_START("sandbox: trimmed; emptied unless container (03 §11)");
+	TEST_START("sandbox: trimmed; emptied unless container");
 	memset(&sb, 0, sizeof(sb));
 	sb.mode = strdup(" container ");
 	sb.engine = strdup("\tpodman\n");
@@ -340,8 +341,7 @@ test_virtual(void)
 		"x-kata", "io.kata", "kata2", "runscx" };
 	size_t i;
 
-	TEST_START("no devices with a runtime that has its own kernel "
-	    "(03 §11, §12.1)");
+	TEST_START("no devices with a runtime that has its own kernel");
 	for (i = 0; i < sizeof(isolated) / sizeof(isolated[0]); i++)
 		check_virtual(isolated[i], CL_FORMAT);
 	for (i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
@@ -353,7 +353,7 @@ test_revocable(void)
 {
 	struct spec_secret s = { 0 };
 
-	TEST_START("revocable: a lease and something it gave (03 §3.11)");
+	TEST_START("revocable: a lease and something it gave");
 	ASSERT_FALSE(spec_is_revocable(&s));
 	s.egress = 1;
 	s.lease_id = " ";

@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/spool: the window rule of spool.h, gaps, full disks (00 §5,
- * 04 §16.4).
+ * common/spool: the window rule of spool.h, gaps, full disks.
  */
 #include "unit.h"
 
@@ -242,8 +241,8 @@ test_acked(void)
 	struct spool s;
 	int fd = memfd_create("spool", MFD_CLOEXEC);
 
-	TEST_START("an acknowledged position is the old or the new one, "
-	    "never half of each (01 §9.3)");
+	TEST_START("an acknowledged position is the old or the new one, never "
+	    "half of each");
 	ASSERT_ERR(spool_init(&s, fd, 1 << 20, 1 << 20), CL_OK);
 	spool_get_acked(&s, &m);
 	ASSERT_U64_EQ(m.raw + m.norm, 0);

@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What a device refuses, and the job it makes of the rest (04 §7, 06 §4,
- * 01 §17).
+ * What a device refuses, and the job it makes of the rest.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -51,7 +50,7 @@ static void
 test_plain(void)
 {
 	reset();
-	TEST_START("a plain spec is supported (03 §3)");
+	TEST_START("a plain spec is supported");
 	ASSERT_PTR_EQ(start_check_support(&a, &s), NULL);
 	s.workspace.kind = "none";
 	s.sandbox.mode = "host";
@@ -73,7 +72,7 @@ test_host(void)
 	memset(&fw, 0, sizeof(fw));
 	memset(&proxy, 0, sizeof(proxy));
 	reset();
-	TEST_START("host mode refuses what it cannot give (06 §4)");
+	TEST_START("host mode refuses what it cannot give");
 	s.resource_limits.cpu_millis = 1, refused("cpu");
 	s.resource_limits.memory_mb = 1, refused("memory");
 	s.resource_limits.disk_mb = 1, refused("disk");
@@ -101,7 +100,7 @@ test_unsupported(void)
 	uint8_t seed[1] = { 0x1f };
 
 	reset();
-	TEST_START("what this build lacks is never ignored (01 §17)");
+	TEST_START("what this build lacks is never ignored");
 	s.refusal = "x", refused("refusal of the decoder");
 	s.git_ca = &ca, refused("git CA");
 	s.project_seed = seed, s.project_seed_len = 1, refused("seed");
@@ -123,7 +122,7 @@ test_work(void)
 	uint8_t seed[1] = { 0x1f };
 
 	reset();
-	TEST_START("a tree needs git (04 §8, §19)");
+	TEST_START("a tree needs git");
 	setenv("PATH", "/nonexistent", 1);
 	s.workspace.kind = "git", refused("git");
 	s.workspace.kind = "bundle", refused("bundle");
@@ -133,7 +132,7 @@ test_work(void)
 	ASSERT_PTR_EQ(start_check_support(&a, &s), NULL);
 	s.write_back.mode = "push";
 	ASSERT_PTR_EQ(start_check_support(&a, &s), NULL);
-	TEST_START("a credential goes to its host only, and in time (04 §8.2)");
+	TEST_START("a credential goes to its host only, and in time");
 	s.workspace_credential = &cred;
 	ASSERT_PTR_EQ(start_check_support(&a, &s), NULL);
 	cred.host = "forge.example:8443";
@@ -148,7 +147,7 @@ test_work(void)
 	cred.expires_at = util_wall_ns() - 1;
 	ASSERT_PTR_NE(start_check_support(&a, &s), NULL);
 	reset();
-	TEST_START("a seed needs AcceptProjectSeed (04 §10.3)");
+	TEST_START("a seed needs AcceptProjectSeed");
 	s.project_seed = seed, s.project_seed_len = 1;
 	s.workspace.kind = "executor";
 	ASSERT_PTR_NE(start_check_support(&a, &s), NULL);
@@ -167,7 +166,7 @@ test_secrets(void)
 	struct spec_secret_file file;
 
 	reset();
-	TEST_START("what is lent is taken (04 §11, §12, §16.3)");
+	TEST_START("what is lent is taken");
 	s.secret_files = &file;
 	s.nsecret_files = 1;
 	s.secrets = &secret;
@@ -225,7 +224,7 @@ test_job(void)
 	s.env = env;
 	s.nenv = 1;
 	s.timeout_minutes = 5;
-	TEST_START("the job of a host-mode workload (04 §15.3)");
+	TEST_START("the job of a host-mode workload");
 	ASSERT_ERR(start_make_job(&a, &s, "h1", "/var/lib/x/work/t",
 	    "/var/lib/x/work/.t.home", &job), CL_OK);
 	ASSERT_ERR(shim_job_check(&job), CL_OK);
@@ -235,7 +234,7 @@ test_job(void)
 	ASSERT_SIZE_T_EQ(job.env.n, 3);
 	ASSERT_U64_EQ(job.timeout_s, 300);
 	ASSERT_PTR_NE(strstr(job.timeout_text, "timeout"), NULL);
-	TEST_START("the agent's own files are hidden (00 §3.3)");
+	TEST_START("the agent's own files are hidden");
 	ASSERT_TRUE(has(&job.hide, "/var/lib/x/agent"));
 	ASSERT_TRUE(has(&job.hide, "/run/x"));
 	ASSERT_FALSE(has(&job.hide, "/var/lib/x/work"));

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The hub store: files and lock, turns, conditional updates, handles,
- * retention, migrations, full and read-only file systems (05 §2, 00 §5).
+ * retention, migrations, full and read-only file systems.
  */
 #include <sched.h>
 #include <sqlite3.h>
@@ -35,7 +35,7 @@ test_files(void)
 	struct stat sb;
 	struct store *s;
 
-	TEST_START("directory 0700, file 0600 whatever the umask (00 §5)");
+	TEST_START("directory 0700, file 0600 whatever the umask");
 	umask(0);
 	s = tmp_open(dir);
 	store_close(s);
@@ -74,7 +74,7 @@ test_lock(void)
 	int status;
 	pid_t pid;
 
-	TEST_START("a second process hears that the store is in use (08 §8)");
+	TEST_START("a second process hears that the store is in use");
 	fflush(stdout);
 	if ((pid = fork()) == 0) {
 		struct store *other;
@@ -208,7 +208,7 @@ test_enrollment(void)
 	const char *dir = tmp_new();
 	struct store *s = tmp_open(dir);
 
-	TEST_START("a record survives with all its members (02 §3.1)");
+	TEST_START("a record survives with all its members");
 	e.workdir_root = (char *)(uintptr_t)"/srv";
 	e.created_by = (char *)(uintptr_t)"root";
 	ASSERT_ERR(store_labels_add(&e.labels, "z", "1"), CL_OK);
@@ -234,7 +234,7 @@ test_enrollment(void)
 	ASSERT_STRING_EQ(f.labels.v[1].value, "2");
 	store_enrollment_clear(&f);
 
-	TEST_START("the claim succeeds once, ever (02 §3.3)");
+	TEST_START("the claim succeeds once, ever");
 	ASSERT_ERR(store_begin_turn(s), CL_OK);
 	ASSERT_ERR(store_redeem_enrollment(s, "tok", "A", "::1", 5), CL_OK);
 	ASSERT_ERR(store_redeem_enrollment(s, "tok", "B", "::2", 6),
@@ -282,7 +282,7 @@ test_lists(void)
 	struct ids ids = { "" };
 	size_t i;
 
-	TEST_START("enrollments come newest first (02 §3.3)");
+	TEST_START("enrollments come newest first");
 	ASSERT_ERR(store_begin_turn(s), CL_OK);
 	for (i = 0; i < 4; i++) {
 		e = tmp_enrollment(names[i]);
@@ -295,7 +295,7 @@ test_lists(void)
 	ASSERT_ERR(store_list_enrollments(s, 0, on_enrollment, &ids), CL_OK);
 	ASSERT_STRING_EQ(ids.text, "dcba");
 
-	TEST_START("outstanding: unredeemed, unrevoked, unexpired (02 §8.3)");
+	TEST_START("outstanding: unredeemed, unrevoked, unexpired");
 	ids.text[0] = '\0';
 	ASSERT_ERR(store_list_enrollments(s, 2000, on_enrollment, &ids),
 	    CL_OK);
@@ -330,7 +330,7 @@ test_agent(void)
 	ASSERT_INT_EQ(a.revoked_at, 60);
 	store_agent_clear(&a);
 
-	TEST_START("an executor is replaced on every connect (05 §2.4)");
+	TEST_START("an executor is replaced on every connect");
 	memset(&x, 0, sizeof(x));
 	x.agent_id = (char *)(uintptr_t)"A";
 	x.status = AGENT_ONLINE;
@@ -402,7 +402,7 @@ test_handle(void)
 	ASSERT_INT_EQ(f.closed_at, UTIL_TIME_ZERO);
 	store_handle_clear(&f);
 
-	TEST_START("it closes once (05 §6)");
+	TEST_START("it closes once");
 	h = new_handle("h1");
 	h.number = first;
 	h.state = HS_EXITED;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Supervision states (05 §16.2).
+ * Supervision states.
  */
 #include "unit.h"
 

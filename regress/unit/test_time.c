@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/util_time: RFC 3339 as Go writes it (01 §2.2).
+ * common/util_time: RFC 3339 as Go writes it.
  */
 #include "unit.h"
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/tlsio: both ends of a connection over a socketpair, 01 §1.5.
+ * net/tlsio: both ends of a connection over a socketpair.
  */
 #include "unit.h"
 
@@ -210,7 +210,7 @@ test_verify(void)
 	struct ends e;
 	const char *why;
 
-	TEST_START("another name is refused, by its reason (01 §1.5)");
+	TEST_START("another name is refused, by its reason");
 	open_ends(&e, server_ctx, client_ctx, "evil.example", NULL, 0);
 	ASSERT_ERR(shake(&e, NULL), CL_CRYPTO);
 	ASSERT_TRUE(strstr(tlsio_get_error(e.client), "hostname") != NULL);
@@ -326,8 +326,7 @@ test_server_policy(void)
 	SSL *ssl;
 	int fds[2];
 
-	TEST_START("TLS 1.2 and up, three ciphers, the server's order "
-	    "(01 §1.5)");
+	TEST_START("TLS 1.2 and up, three ciphers, the server's order");
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unit_note("row %zu", i);
 		ASSERT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK,
@@ -361,8 +360,7 @@ test_alpn(void)
 	SSL *ssl;
 	int fds[2];
 
-	TEST_START("ALPN: http/1.1 when offered, nothing otherwise "
-	    "(01 §1.1)");
+	TEST_START("ALPN: http/1.1 when offered, nothing otherwise");
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unit_note("row %zu", i);
 		ASSERT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK,

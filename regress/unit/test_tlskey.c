@@ -125,7 +125,7 @@ test_refused(void)
 	const char *why;
 	int i;
 
-	TEST_START("RSA and other curves are refused, and why (00 §3.1)");
+	TEST_START("RSA and other curves are refused, and why");
 	for (i = 0; i < 2; i++) {
 		other = i == 0 ? EVP_RSA_gen(2048) : EVP_EC_gen("P-384");
 		text = tlscert_make(other, "DNS:hub.example");
@@ -203,7 +203,7 @@ test_failures(void)
 	pid_t pid;
 	int fd;
 
-	TEST_START("refusals, silence, late and wrong answers (style §5.4)");
+	TEST_START("refusals, silence, late and wrong answers");
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unit_note("manner %d", rows[i].how);
 		pid = start(rows[i].how, &fd);

@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Tokens and credentials: the vectors of 02 §2.3, the order of checks of
- * 02 §2.1 and §4, races.
+ * Tokens and credentials: known vectors, the order of the checks, races.
  */
 #include <sys/wait.h>
 
@@ -42,7 +41,7 @@ test_vectors(void)
 	struct token_parts p;
 	int i, j;
 
-	TEST_START("the vectors of 02 §2.3");
+	TEST_START("known tokens, with and without a key");
 	set_up();
 	for (i = 0; i < 2; i++) {
 		for (j = 0; j < 2; j++) {
@@ -63,7 +62,7 @@ test_vectors(void)
 		}
 	}
 
-	TEST_START("the hash is of the characters as written (02 §2.2)");
+	TEST_START("the hash is of the characters as written");
 	ASSERT_ERR(token_hash(SECRET, hash), CL_OK);
 	ASSERT_STRING_EQ(hash, HASH);
 }
@@ -89,7 +88,7 @@ test_parse(void)
 	struct token_parts p;
 	size_t i, len = strlen(good);
 
-	TEST_START("white space around is trimmed (02 §2.1)");
+	TEST_START("white space around is trimmed");
 	set_up();
 	snprintf(text, sizeof(text), " \t\r\n%s\n ", good);
 	ASSERT_ERR(token_parse(&empty, "clet1", text, &p), CL_OK);
@@ -110,7 +109,7 @@ test_parse(void)
 		ASSERT_ERR(token_parse(&empty, "clet1", text, &p), CL_FORMAT);
 	}
 
-	TEST_START("the cap of 512 bytes comes first (02 §2.1)");
+	TEST_START("the cap of 512 bytes comes first");
 	memset(text, ' ', sizeof(text));
 	memcpy(text, good, len);
 	text[512] = '\0';
@@ -128,7 +127,7 @@ test_key(void)
 	char err[512], path[512], text[KEYFILE_RAW_MAX];
 	uint8_t raw[KEYFILE_RAW_LEN];
 
-	TEST_START("the MAC key: environment first, then the file (02 §2)");
+	TEST_START("the MAC key: environment first, then the file");
 	ASSERT_INT_EQ(unsetenv("CLOOP_STATE_HMAC_KEY"), 0);
 	ASSERT_ERR(token_load_key(dir, &k, err, sizeof(err)), CL_NOTFOUND);
 	ASSERT_TRUE(strstr(err, "mac.key") != NULL);
@@ -228,7 +227,7 @@ test_mint(void)
 	};
 	size_t i;
 
-	TEST_START("bad names and long lifetimes are refused (02 §4.1)");
+	TEST_START("bad names and long lifetimes are refused");
 	set_up();
 	ASSERT_ERR(store_begin_turn(s), CL_OK);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -279,7 +278,7 @@ test_redeem(void)
 	char cred[128] = "", cred2[128], id[64], agent[64] = "", a2[64];
 	struct store_enrollment e;
 
-	TEST_START("a damaged, foreign or unknown token is invalid (02 §4.2)");
+	TEST_START("a damaged, foreign or unknown token is invalid");
 	set_up();
 	mint(s, S(100), 60, text, id);
 	ASSERT_INT_EQ(redeem(s, "rubbish", S(101), cred, agent),
@@ -341,7 +340,7 @@ test_revoke(void)
 	char text[MAX_TOKEN_LEN + 1], cred[128], id[64], agent[64], spaced[80];
 	struct token_revoked rv;
 
-	TEST_START("an unused token: kind enrollment (02 §4.4)");
+	TEST_START("an unused token: kind enrollment");
 	set_up();
 	mint(s, S(100), 60, text, id);
 	ASSERT_INT_EQ(do_revoke(s, id, &rv), TOKEN_OK);
@@ -360,7 +359,7 @@ test_revoke(void)
 	ASSERT_STRING_EQ(rv.enrollment_id, id);
 	token_revoked_clear(&rv);
 	ASSERT_INT_EQ(authenticate(s, cred), TOKEN_REVOKED);
-	/* Revoked is reported before "already used" (row 3 before 4). */
+	/* Revoked is reported before "already used". */
 	ASSERT_INT_EQ(redeem(s, text, S(101), cred, agent), TOKEN_REVOKED);
 
 	TEST_START("an agent by its id");
@@ -420,7 +419,7 @@ test_audit(void)
 	ASSERT_TRUE(strstr(log, "executor.revoke allow") != NULL);
 	store_close(s);
 
-	TEST_START("no secret is in the file (02 §10)");
+	TEST_START("no secret is in the file");
 	snprintf(path, sizeof(path), "%s/hub/cloop.db", dir);
 	ASSERT_ERR(util_open_file(path, 0, &fd, NULL), CL_OK);
 	ASSERT_ERR(util_load_fd(fd, 1 << 24, &data, &len), CL_OK);
@@ -500,7 +499,7 @@ test_hints(void)
 {
 	int t;
 
-	TEST_START("every result has its word, and a hint where 02 §9 has one");
+	TEST_START("every refusal has its word and its hint");
 	ASSERT_STRING_EQ(token_format_result(TOKEN_OK), "");
 	ASSERT_STRING_EQ(token_find_hint(TOKEN_OK), "");
 	ASSERT_STRING_EQ(token_find_hint(TOKEN_FAILED), "");

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Server URLs (01 §1.1) and the loopback rule (01 §1.5).
+ * Server URLs and the loopback rule.
  */
 #include "agent/url.h"
 #include "common/err.h"
@@ -29,7 +29,7 @@ test_good(void)
 	const char *why;
 	size_t i;
 
-	TEST_START("good URLs are split (01 §1.1)");
+	TEST_START("good URLs are split");
 	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		unit_note("%s", t[i].text);
 		ASSERT_ERR(url_parse(t[i].text, &u, &why), CL_OK);
@@ -57,7 +57,7 @@ test_bad(void)
 	const char *why;
 	size_t i;
 
-	TEST_START("bad URLs are errors with a reason (01 §1.1)");
+	TEST_START("bad URLs are errors with a reason");
 	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		unit_note("%s", t[i]);
 		ASSERT_ERR(url_parse(t[i], &u, &why), CL_FORMAT);
@@ -85,12 +85,12 @@ test_loopback(void)
 		"0177.0.0.1", "2130706433", "xlocalhost" };
 	size_t i;
 
-	TEST_START("loopback hosts (01 §1.5)");
+	TEST_START("loopback hosts");
 	for (i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
 		unit_note("%s", yes[i]);
 		ASSERT_TRUE(url_is_loopback(yes[i]));
 	}
-	TEST_START("everything else is not (01 §1.5)");
+	TEST_START("everything else is not");
 	for (i = 0; i < sizeof(no) / sizeof(no[0]); i++) {
 		unit_note("%s", no[i]);
 		ASSERT_FALSE(url_is_loopback(no[i]));

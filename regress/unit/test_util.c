@@ -266,7 +266,7 @@ test_id(void)
 {
 	char id[MAX_ID_LEN + 2], name[260];
 
-	TEST_START("01 §3: ids of 1 to 128 bytes without controls");
+	TEST_START("ids of 1 to 128 bytes without controls");
 	memset(id, 'x', sizeof(id));
 	id[MAX_ID_LEN + 1] = '\0';
 	ASSERT_FALSE(util_is_id(id));
@@ -277,7 +277,7 @@ test_id(void)
 	ASSERT_FALSE(util_is_id(""));
 	ASSERT_FALSE(util_is_id("a\nb"));
 	ASSERT_FALSE(util_is_id("\x7f"));
-	TEST_START("00 §5: an id in a path is hex");
+	TEST_START("an id in a path is hex");
 	ASSERT_ERR(util_format_id_path("../a", name, sizeof(name)), CL_OK);
 	ASSERT_STRING_EQ(name, "2e2e2f61");
 	ASSERT_ERR(util_format_id_path("../a", name, 9), CL_OK);

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What a workload holds, by lease and grant, and what a revoke takes
- * (04 §12); the record from which a later agent knows it again.
+ * What a workload holds, by lease and grant, and what a revoke takes; the
+ * record from which a later agent knows it again.
  */
 #include "leasetest.h"
 
@@ -70,7 +70,7 @@ test_bind(void)
 	ASSERT_INT_EQ(h.grants[2].files[0], 2);
 	done();
 	reset();
-	TEST_START("a path outside the lease directory is refused (04 §12.1)");
+	TEST_START("a path outside the lease directory is refused");
 	lt_add_file(&s, LT_DIR, "cfg", "lease-1", "g-1");
 	lt_add_binding(&s, "lease-1", "g-1", "/etc/passwd");
 	build();
@@ -97,7 +97,7 @@ test_decide(void)
 		unsigned int has;
 		const char *grant;
 		int known, whole;
-	} rows[] = {	/* the table of 04 §12.2 */
+	} rows[] = {
 		{ 0, "", 0, 0 },
 		{ 0, "g", 0, 0 },
 		{ VAULT_HAS_LEASE, "", 1, 1 },
@@ -111,7 +111,7 @@ test_decide(void)
 	size_t i;
 	int whole;
 
-	TEST_START("what a revoke means (04 §12.2)");
+	TEST_START("what a revoke means");
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unit_note("row %zu", i);
 		ASSERT_INT_EQ(vault_decide(rows[i].has, rows[i].grant,
@@ -156,7 +156,7 @@ test_find_file(void)
 	lt_add_file(&s, LT_OTHER, "cfg", "lease-1", "g");
 	lt_add_file(&s, LT_DIR, "one", "lease-1", "g");
 	build();
-	TEST_START("by base name, the declared directory decides (03 §10.4)");
+	TEST_START("by base name, the declared directory decides");
 	ASSERT_ERR(holding_find_file(&h, "lease-1", "/elsewhere", "one",
 	    &file), CL_OK);
 	ASSERT_SIZE_T_EQ(file, 2);
@@ -249,7 +249,7 @@ test_tombstones(void)
 	char id[32];
 	int i;
 
-	TEST_START("the last 64 leases are remembered (04 §1)");
+	TEST_START("the last 64 leases are remembered");
 	for (i = 0; i < VAULT_TOMBSTONES + 1; i++) {
 		snprintf(id, sizeof(id), "lease-%d", i);
 		tombstones_add(&t, id);

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * agent/wjob: a job and its shim, played here over the real channels (04 §8,
- * 00 §3.2): what they are given, and that however they end, die or lie, the
- * owner hears of it once, with a reason.
+ * agent/wjob: a job and its shim, played here over the real channels: what
+ * they are given, and that however they end, die or lie, the owner hears of
+ * it once, with a reason.
  */
 #include "unit.h"
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The record of owed work: written, read by the next agent (04 §18).
+ * The record of owed work: written, read by the next agent.
  */
 #include <sys/stat.h>
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/ws: RFC 6455 frames, 01 §1.6.
+ * net/ws: RFC 6455 frames.
  */
 #include "unit.h"
 
@@ -105,7 +105,7 @@ test_violations(void)
 	};
 	size_t i;
 
-	TEST_START("violations end the parser (01 §1.6)");
+	TEST_START("violations end the parser");
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unit_note("%s", rows[i].what);
 		expect(WS_CLIENT, rows[i].data, rows[i].len, CL_FORMAT);
@@ -145,7 +145,7 @@ test_bounds(void)
 	struct ws_event ev;
 	size_t n;
 
-	TEST_START("exactly 1 MiB is delivered (01 §1.6)");
+	TEST_START("exactly 1 MiB is delivered");
 	n = ws_format_head(frame, WS_TEXT, MAX_FRAME_LEN, NULL);
 	ws_init(&p, WS_CLIENT, MAX_FRAME_LEN);
 	ASSERT_ERR(feed(&p, frame, n + MAX_FRAME_LEN, &ev), CL_OK);
@@ -199,7 +199,7 @@ test_fragments(void)
 	struct ws_event ev;
 	size_t used, at;
 
-	TEST_START("empty fragments and control frames between (01 §1.6)");
+	TEST_START("empty fragments and control frames between");
 	ws_init(&p, WS_CLIENT, MAX_FRAME_LEN);
 	ASSERT_ERR(ws_parse(&p, stream, sizeof(stream), &used, &ev), CL_OK);
 	ASSERT_INT_EQ(ev.op, WS_PING);
@@ -278,7 +278,7 @@ test_long_form(void)
 	static const uint8_t form64[] = { 0x81, 127, 0, 0, 0, 0, 0, 0, 0, 1,
 		'x' };
 
-	TEST_START("a longer length form than needed is accepted (01 §1.6)");
+	TEST_START("a longer length form than needed is accepted");
 	expect(WS_CLIENT, form16, sizeof(form16), CL_OK);
 	expect(WS_CLIENT, form64, sizeof(form64), CL_OK);
 }

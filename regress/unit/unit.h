@@ -7,7 +7,7 @@
  *	static void
  *	test_put(void)
  *	{
- *		TEST_START("integers are big-endian (style 3.8)");
+ *		TEST_START("integers are big-endian");
  *		ASSERT_INT_EQ(b.data[0], 1);
  *	}
  *	UNIT_MAIN(test_put, test_get)

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The life of the load generator's agents: connect, upgrade, hello, beats,
- * a workload's frames, and back after a loss with the delays of 01 §5.10.
+ * a workload's frames, and back after a loss with an agent's delays.
  */
 #include "agent.h"
 
@@ -31,7 +31,7 @@ now_ms(void)
 	return (int64_t)(proc_now() * 1000);
 }
 
-/* 01 §5.10, §5.8: a quarter up or down. */
+/* A quarter up or down. */
 static int64_t
 get_jittered(int64_t ms)
 {

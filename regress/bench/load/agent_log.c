@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Output of a workload as log_chunk frames (01 §7.5).  The text is the same
- * in each and is kept masked for the four phases in which it can lie under
- * the mask; only the few bytes before and behind it are made anew.
+ * Output of a workload as log_chunk frames.  The text is the same in each
+ * and is kept masked for the four phases in which it can lie under the mask;
+ * only the few bytes before and behind it are made anew.
  */
 #include "agent.h"
 

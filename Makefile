@@ -45,179 +45,74 @@ DEPS_NODE = $(if $(shell command -v npm),,nodejs npm)
 BENCH_NPM = ws@8
 
 # -------------------------------------------------------------------- programs
-# One list of objects and one of libraries per program.  The link line is the
-# proof of who can do what: only the unprivileged network programs see TLS
-# and JSON, and they never see SQLite.
+# A folder of sources is one privilege and becomes one archive; a program is
+# its folder, the folders below it and its libraries.  The link line is the
+# proof of who can do what: only the unprivileged network programs see TLS and
+# JSON, and they never see SQLite.  regress/include-map.sh holds the same table
+# against the includes, regress/link-map.sh against the built programs.
 
 PROGS = cloopd cloopd-net cloopd-key cloopd-ctl cloopd-fence cloop-agentd \
 	agentd-fetch cloop-shim cloop-shimd cloop-git cloop-seed cloop-keygen \
 	cloop-enroll cloopctl
 
-# Common ground of every program.
-COMMON = common/err.o common/log.o common/xmem.o common/secret.o \
-	common/buf.o common/imsg.o common/msgcat.o common/conf.o \
-	common/conf_value.o common/util.o common/util_time.o common/idgen.o \
-	common/b64.o common/utf8.o
-# Typed structs: field tables, specs, capabilities.
-SPEC = common/field.o common/field_json.o common/jsonw.o common/rule.o \
-	common/rule_net.o common/spec.o common/spec_check.o common/spec_work.o \
-	common/caps.o
-# JSON and frames: unprivileged network programs only (needs LIB_JSONC).
-FRAME = net/json.o net/json_value.o net/json_decode.o net/frame.o \
-	net/frame_session.o net/frame_work.o net/frame_result.o \
-	net/frame_lease.o net/frame_fleet.o net/frame_channel.o $(SPEC)
-# What every TLS endpoint of ours links (needs LIB_SSL, LIB_CRYPTO).
-NETIO = net/tlsio.o net/tlsio_ctx.o net/http1.o net/http1_format.o net/ws.o \
-	common/pin.o
-# Confinement of the calling process.
-SELF_READY = sandbox/self.o sandbox/self_caps.o sandbox/landlock.o sandbox/bpf.o
-# The same for those that compile their own system call filter.
-SELF = $(SELF_READY) sandbox/self_start.o sandbox/self_profile.o \
-	sandbox/bpf_export.o
-# Compiles for the shims.
-FILTERS = sandbox/bpf_make.o sandbox/filter.o sandbox/filter_has.o
-# For git over foreign objects.
-FILTER_GIT = sandbox/filter_git.o sandbox/filter_has.o sandbox/bpf.o \
-	sandbox/bpf_export.o
+COMMON = common/base common/msg common/model common/json common/output
+
+# USES_folder: what a program there, or a test of it, may link besides.
+USES_common/base = $(COMMON)
+USES_common/msg = $(COMMON)
+USES_common/model = $(COMMON)
+USES_common/json = $(COMMON)
+USES_common/output = $(COMMON)
+USES_common/client = $(COMMON)
+USES_store/db = $(COMMON)
+USES_store/keygen = store/db $(COMMON)
+USES_store/enroll = store/db common/client $(COMMON)
+USES_sandbox/self = $(COMMON)
+USES_sandbox/box = sandbox/self $(COMMON)
+USES_sandbox/rules = $(COMMON)
+USES_sandbox/shim = sandbox/box sandbox/self $(COMMON)
+USES_sandbox/shimd = sandbox/box sandbox/self $(COMMON)
+USES_net/codec = $(COMMON)
+USES_net/hub = net/codec sandbox/self $(COMMON)
+USES_priv/monitor = store/db sandbox/box sandbox/rules sandbox/self $(COMMON)
+USES_priv/key = sandbox/self $(COMMON)
+USES_priv/ctl = sandbox/self $(COMMON)
+USES_priv/fence = sandbox/rules sandbox/self $(COMMON)
+USES_priv/cloopctl = common/client sandbox/self $(COMMON)
+USES_agent/monitor = sandbox/box sandbox/self $(COMMON)
+USES_agent/fetch = net/codec sandbox/self $(COMMON)
+USES_agent/job = net/codec sandbox/self $(COMMON)
+
+# MAIN_program: the file of its main(); its folder is the program's.
+MAIN_cloopd = priv/monitor/cloopd
+MAIN_cloopd-net = net/hub/cloopd_net
+MAIN_cloopd-key = priv/key/cloopd_key
+MAIN_cloopd-ctl = priv/ctl/cloopd_ctl
+MAIN_cloopd-fence = priv/fence/cloopd_fence
+MAIN_cloop-agentd = agent/monitor/agentd
+MAIN_agentd-fetch = agent/fetch/agentd_fetch
+MAIN_cloop-shim = sandbox/shim/cloop_shim
+MAIN_cloop-shimd = sandbox/shimd/cloop_shimd
+MAIN_cloop-git = agent/job/cloop_git
+MAIN_cloop-seed = agent/job/cloop_seed
+MAIN_cloop-keygen = store/keygen/cloop_keygen
+MAIN_cloop-enroll = store/enroll/cloop_enroll
+MAIN_cloopctl = priv/cloopctl/cloopctl
+
 DAEMON_LIBS = $(LIB_EVENT) $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
-
-# The hub store and what stands on it.
-STORE = store/store.o store/store_row.o store/store_stmt.o \
-	store/store_schema.o store/store_agent.o store/store_exec.o \
-	store/store_handle.o store/store_audit.o store/store_secret.o \
-	store/store_lease.o store/store_revoke.o store/seal.o \
-	store/store_ban.o store/token.o store/token_op.o \
-	store/token_ban.o store/keyfile.o common/canon.o
-
-OBJS_cloopd = priv/cloopd.o priv/boot.o priv/reload.o priv/config.o \
-	priv/monitor.o priv/child.o priv/listen.o common/listenfds.o \
-	priv/setup.o priv/agents.o \
-	priv/handles.o priv/hfiles.o priv/hello.o priv/life.o priv/gates.o \
-	priv/dispatch.o priv/abandon.o priv/supervise.o priv/refuse.o \
-	priv/penalty.o priv/enforce.o sandbox/fence_nft.o \
-	priv/devask.o priv/clients.o \
-	priv/ctlout.o priv/answer_net.o priv/answer_auth.o \
-	priv/answer_handle.o priv/answer_ctl.o priv/answer_ctl_list.o \
-	priv/answer_ctl_run.o priv/answer_ctl_admin.o \
-	priv/answer_secret.o priv/answer_lease.o priv/secretkind.o \
-	priv/grant.o priv/lease.o priv/lease_life.o priv/lease_render.o \
-	priv/lease_workspace.o \
-	priv/revoke.o priv/revoke_group.o priv/refresh.o priv/auditlog.o \
-	priv/hwork.o \
-	priv/hwork_meta.o priv/hwork_branch.o priv/answer_work.o \
-	priv/answer_ctl_ban.o priv/dupid.o \
-	common/workmsg.o common/flatjson.o \
-	common/ctllease.o common/leasemsg.o \
-	$(STORE) common/ctlmsg.o $(SPEC) common/logindex.o common/pin.o \
-	sandbox/spawn.o $(COMMON) $(SELF)
 LIBS_cloopd = $(DAEMON_LIBS) $(LIB_SQLITE) $(LIB_CRYPTO)
-
-# The bytes of a connection, and all of the hub's network side but its main.
-TRANSPORT = net/tlsio.o net/tlsio_ctx.o net/http1.o net/http1_format.o \
-	net/ws.o common/pin.o
-HUBNET = net/ask.o net/hub_conf.o net/hub_source.o net/hub_listen.o \
-	net/hub_route.o net/hub_session.o net/hub_act.o net/hub_io.o \
-	net/hub_frames.o net/hub_request.o net/hub_result.o net/hub_ship.o \
-	net/hub_take.o common/workmsg.o net/hub_lease.o net/hub_log.o \
-	net/hub_logcut.o net/hub_logredact.o net/hub_chan.o net/tlskey.o \
-	common/logindex.o common/leasemsg.o common/redact.o \
-	$(TRANSPORT) $(FRAME)
-OBJS_cloopd-net = net/cloopd_net.o $(HUBNET) $(COMMON) $(SELF)
 LIBS_cloopd-net = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
-
-OBJS_cloopd-key = priv/cloopd_key.o $(COMMON) $(SELF)
 LIBS_cloopd-key = $(DAEMON_LIBS) $(LIB_CRYPTO)
-
-OBJS_cloopd-fence = priv/cloopd_fence.o sandbox/fence_run.o \
-	sandbox/fence_nft.o $(COMMON) $(SELF)
-LIBS_cloopd-fence = $(DAEMON_LIBS)
-
-OBJS_cloopd-ctl = priv/cloopd_ctl.o priv/ctl_client.o $(COMMON) $(SELF)
 LIBS_cloopd-ctl = $(DAEMON_LIBS)
-
-OBJS_cloop-agentd = agent/agentd.o agent/startup.o agent/agent_conf.o \
-	agent/credential.o agent/url.o agent/environment.o agent/workdir.o \
-	agent/chan.o agent/filters.o agent/procid.o agent/handledir.o \
-	agent/workloads.o \
-	agent/workload_shim.o agent/workload_adopt.o agent/shims.o \
-	agent/resolve.o \
-	agent/fetchctl.o agent/fetchctl_msg.o agent/start.o \
-	agent/workload_lease.o agent/revoke.o agent/refresh.o agent/vault.o \
-	agent/secretfiles.o agent/secretfiles_wipe.o common/devlease.o \
-	common/redact.o \
-	agent/start_job.o agent/wjob.o agent/incoming.o agent/work.o \
-	agent/work_check.o agent/work_steps.o agent/work_save.o \
-	agent/work_forge.o agent/forge.o \
-	common/devjob.o agent/caps_detect.o agent/caps_host.o \
-	agent/caps_kvm.o agent/caps_usb.o common/flatjson.o \
-	common/bundle.o common/pin.o common/spool.o common/field.o \
-	common/field_json.o common/jsonw.o common/spec.o \
-	common/spec_check.o common/spec_work.o common/rule.o \
-	common/rule_net.o common/caps.o sandbox/spawn.o sandbox/probe.o \
-	sandbox/ns.o sandbox/cgroup.o sandbox/shim_job.o \
-	$(FILTERS) $(COMMON) $(SELF)
+LIBS_cloopd-fence = $(DAEMON_LIBS)
 LIBS_cloop-agentd = $(DAEMON_LIBS) $(LIB_CRYPTO)
-
-OBJS_agentd-fetch = agent/agent_fetch.o agent/fetch_setup.o \
-	agent/fetch_resolve.o agent/fetch_conf.o agent/fetch_monitor.o \
-	agent/fetch_ask.o agent/fetch_link.o agent/fetch_dial.o \
-	agent/fetch_session.o agent/fetch_action.o agent/fetch_backoff.o \
-	agent/fetch_send.o \
-	agent/fetch_hello.o agent/fetch_frame.o agent/fetch_decline.o \
-	agent/fetch_work.o agent/fetch_output.o agent/fetch_lease.o \
-	agent/fetch_incoming.o agent/fetch_back.o common/devjob.o \
-	agent/chan.o common/devlease.o \
-	common/spool.o $(NETIO) $(FRAME) $(COMMON) $(SELF)
 LIBS_agentd-fetch = $(DAEMON_LIBS) $(LIB_SSL) $(LIB_CRYPTO) $(LIB_JSONC)
-
-OBJS_cloop-shim = sandbox/cloop_shim.o sandbox/shim_msg.o \
-	sandbox/shim_start.o sandbox/shim_exec.o sandbox/shim_view.o \
-	sandbox/shim_pump.o sandbox/shim_kill.o sandbox/shim_job.o \
-	sandbox/ns.o sandbox/cgroup.o sandbox/cgroup_net.o common/spool.o \
-	common/redact.o $(COMMON) $(SELF_READY)
 LIBS_cloop-shim = $(LIB_CAPNG) $(LIB_BSD)
-
-OBJS_cloop-shimd = sandbox/cloop_shimd.o sandbox/spawn.o sandbox/probe.o \
-	sandbox/ns.o sandbox/cgroup.o sandbox/filter_has.o \
-	common/listenfds.o $(COMMON) $(SELF)
 LIBS_cloop-shimd = $(LIB_SECCOMP) $(LIB_CAPNG) $(LIB_BSD)
-
-# Runs git for a workload, as its user.
-GIT_JOB = agent/git_orders.o agent/git_env.o agent/git_exec.o agent/git_tree.o \
-	agent/git_workspace.o agent/git_shadow.o agent/git_return.o \
-	agent/git_net.o agent/forge.o sandbox/landlock.o $(FILTER_GIT) common/devjob.o \
-	common/redact.o $(SPEC) $(COMMON)
-OBJS_cloop-git = agent/cloop_git.o $(GIT_JOB)
 LIBS_cloop-git = $(LIB_CRYPTO) $(LIB_SECCOMP) $(LIB_BSD)
-
-# Unpacks and reads a project's documents, as the workload's user.
-OBJS_cloop-seed = agent/fetch_seed.o agent/git_orders.o agent/git_tree.o \
-	net/json.o net/json_value.o net/json_decode.o common/devjob.o \
-	common/redact.o $(SPEC) $(COMMON)
 LIBS_cloop-seed = $(LIB_JSONC) $(LIB_ZLIB) $(LIB_BSD)
-
-OBJS_cloop-keygen = store/cloop_keygen.o store/keygen_make.o \
-	store/keygen_tls.o store/keygen_show.o store/keygen_probe.o \
-	store/keygen_sign.o store/keygen_pass.o store/keygen_rotate.o \
-	common/signify.o common/pin.o $(STORE) $(COMMON)
 LIBS_cloop-keygen = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
-
-OBJS_cloop-enroll = store/cloop_enroll.o store/enroll_mint.o \
-	store/enroll_list.o store/enroll_ban.o store/enroll_join.o store/enroll_out.o \
-	store/enroll_hub.o store/enroll_local.o \
-	common/ctlclient.o common/ctlmsg.o common/field.o \
-	common/field_json.o common/jsonw.o common/bundle.o \
-	common/flatjson.o common/pin.o $(STORE) $(COMMON)
 LIBS_cloop-enroll = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
-
-OBJS_cloopctl = priv/cloopctl.o priv/cloopctl_out.o priv/cloopctl_view.o \
-	priv/cloopctl_logview.o priv/cloopctl_follow.o priv/cloopctl_run.o \
-	priv/cloopctl_ship.o priv/cloopctl_result.o priv/gitjob.o \
-	priv/bundlevet.o priv/bundlevet_git.o priv/cloopctl_admin.o \
-	priv/cloopctl_secret.o priv/cloopctl_lease.o common/ctlclient.o \
-	common/ctlmsg.o common/ctllease.o common/leasemsg.o common/workmsg.o \
-	common/logindex.o common/flatjson.o sandbox/landlock.o \
-	$(FILTER_GIT) $(SPEC) $(COMMON)
 LIBS_cloopctl = $(LIB_SECCOMP) $(LIB_MD) $(LIB_BSD)
 
 # Where each program goes.
@@ -226,8 +121,8 @@ BIN_PROGS = cloopctl
 LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl cloopd-fence agentd-fetch \
 	cloop-shim cloop-shimd cloop-git cloop-seed
 
-# Objects and libraries of the unit tests and fuzz targets, and of the bench's
-# programs: regress/bench/NAME.mk sets OBJS_bench_NAME and LIBS_bench_NAME.
+# Fuzz targets whose decoder is not in common/, and what the bench's programs
+# are made of: regress/bench/NAME.mk.
 -include regress/objects.mk
 -include $(wildcard regress/bench/*.mk)
 
@@ -311,13 +206,20 @@ Q = @
 say = @printf '  %-8s%s\n'
 endif
 
-UNIT_TESTS = $(patsubst regress/unit/%.c,%,$(wildcard regress/unit/test_*.c))
+FOLDERS = $(patsubst USES_%,%,$(filter USES_%,$(.VARIABLES)))
+MAINS = $(foreach p,$(PROGS),$(MAIN_$(p)).o)
+UNIT_SRCS = $(wildcard regress/unit/*/*/test_*.c)
+UNIT_TESTS = $(basename $(notdir $(UNIT_SRCS)))
 FUZZERS = $(patsubst regress/fuzz/%.c,%,$(wildcard regress/fuzz/fuzz_*.c))
 BENCHES = $(patsubst regress/bench/%.c,%,$(wildcard regress/bench/*.c))
-# A program whose main file is not there yet is left out.
-HAVE_PROGS = $(foreach p,$(PROGS),\
-	$(if $(wildcard $(patsubst %.o,%.c,$(firstword $(OBJS_$(p))))),$(p)))
-LIBS_TEST = $(LIB_BSD)
+# Of those that run no daemon; what is not needed is not linked.
+LIBS_TEST = -Wl,--as-needed $(DAEMON_LIBS) $(LIB_SQLITE) $(LIB_SSL) \
+	$(LIB_CRYPTO) $(LIB_JSONC) $(LIB_ZLIB) $(LIB_MD)
+
+# IN(folder): it and what it uses.
+IN = $(sort $(1) $(USES_$(1)))
+# FOLDER(file): where it is.
+FOLDER = $(patsubst %/,%,$(dir $(1)))
 
 # TREE(directory, flavour): compile and link there.
 define TREE
@@ -335,33 +237,39 @@ $(1)/obj/flags: FORCE
 	    printf '%s\n' '$$(subst ','\'',$$(CC_$(2)) $$(BASE_CFLAGS) \
 	    $$(CFLAGS_$(2)) $$(CFLAGS))' > $$@
 
-$(1)/all: $$(addprefix $(1)/,$$(HAVE_PROGS))
+$(foreach f,$(FOLDERS),
+$(1)/obj/$(f).a: $(addprefix $(1)/obj/,$(filter-out $(MAINS),\
+    $(patsubst %.c,%.o,$(wildcard $(f)/*.c))))
+	@mkdir -p $$(@D) && rm -f $$@ && ar rcsD $$@ $$^
+)
+
+$(1)/all: $$(addprefix $(1)/,$$(PROGS))
 $(1)/tests: $$(addprefix $(1)/unit/,$$(UNIT_TESTS)) \
 	$$(addprefix $(1)/replay/,$$(FUZZERS))
 .PHONY: $(1)/all $(1)/tests
 -include $$(shell find $(1)/obj -name '*.d' 2>/dev/null)
 endef
 
-# LINK(file, tree, flavour, objects, libraries)
+# LINK(file, tree, flavour, objects, folders, libraries)
 define LINK
-$(1): $$(addprefix $(2)/obj/,$(4))
+$(1): $(addprefix $(2)/obj/,$(4) $(addsuffix .a,$(5)))
 	@mkdir -p $$(@D)
 	$(say) 'LD' '$$@'
 	$(Q)$$(CC_$(3)) $$(CFLAGS_$(3)) $$(LDFLAGS_$(3)) $$(LDFLAGS) -o $$@ \
-	    $$(addprefix $(2)/obj/,$(4)) $(5)
+	    $(addprefix $(2)/obj/,$(4)) -Wl,--start-group \
+	    $(addprefix $(2)/obj/,$(addsuffix .a,$(5))) -Wl,--end-group $(6)
 endef
 
-define TREE_LINKS
-$(foreach p,$(HAVE_PROGS),$(eval \
-    $(call LINK,$(1)/$(p),$(1),$(2),$(OBJS_$(p)),$(LIBS_$(p)))))
-$(foreach t,$(UNIT_TESTS),$(eval \
-    $(call LINK,$(1)/unit/$(t),$(1),$(2),regress/unit/$(t).o \
-    $(or $(OBJS_$(t)),$(COMMON)),$(LIBS_$(t)) $(LIBS_TEST))))
-$(foreach f,$(FUZZERS),$(eval \
-    $(call LINK,$(1)/replay/$(f),$(1),$(2),regress/fuzz/$(f).o \
-    regress/fuzz/main.o $(or $(OBJS_$(f)),$(COMMON)),\
-    $(LIBS_$(f)) $(LIBS_TEST))))
-endef
+# PROGRAMS(tree, flavour, more objects), TESTS(tree, flavour),
+# FUZZ(directory, tree, flavour, more libraries)
+PROGRAMS = $(foreach p,$(PROGS),$(eval $(call LINK,$(1)/$(p),$(1),$(2),\
+    $(MAIN_$(p)).o $(3),$(call IN,$(call FOLDER,$(MAIN_$(p)))),$(LIBS_$(p)))))
+TESTS = $(foreach s,$(UNIT_SRCS),$(eval $(call LINK,\
+    $(1)/unit/$(basename $(notdir $(s))),$(1),$(2),$(s:.c=.o),\
+    $(call IN,$(patsubst regress/unit/%,%,$(call FOLDER,$(s)))),$(LIBS_TEST))))
+FUZZ = $(foreach f,$(FUZZERS),$(eval $(call LINK,$(1)/$(f),$(2),$(3),\
+    regress/fuzz/$(f).o regress/fuzz/main.o,\
+    $(call IN,$(or $(IN_$(f)),common/base)),$(4) $(LIBS_$(f)) $(LIBS_TEST))))
 
 $(eval $(call TREE,$(B),gcc))
 $(eval $(call TREE,$(B)/asan,asan))
@@ -370,23 +278,19 @@ $(eval $(call TREE,$(B)/hooks,hooks))
 $(eval $(call TREE,$(B)/lint,lint))
 $(eval $(call TREE,$(B)/coverage,coverage))
 $(eval $(call TREE,$(B)/valgrind,valgrind))
-$(eval $(call TREE_LINKS,$(B),gcc))
-$(eval $(call TREE_LINKS,$(B)/asan,asan))
+$(call PROGRAMS,$(B),gcc)
+$(call TESTS,$(B),gcc)
+$(call FUZZ,$(B)/replay,$(B),gcc)
+$(call PROGRAMS,$(B)/asan,asan)
+$(call TESTS,$(B)/asan,asan)
+$(call FUZZ,$(B)/asan/replay,$(B)/asan,asan)
+$(call PROGRAMS,$(B)/hooks,hooks,$(EXTRA_hooks))
+$(call PROGRAMS,$(B)/valgrind,valgrind)
+$(call FUZZ,$(B)/coverage,$(B)/coverage,coverage)
+$(call FUZZ,$(B)/libfuzzer,$(B)/libfuzzer,fuzz,-fsanitize=fuzzer)
 $(foreach p,$(BENCHES),$(eval $(call LINK,$(B)/bench/$(p),$(B),gcc,\
-    regress/bench/$(p).o $(OBJS_bench_$(p)),$(LIBS_bench_$(p)))))
-# The unit tests need neither of these: only the programs.
-$(foreach p,$(HAVE_PROGS),$(eval \
-    $(call LINK,$(B)/valgrind/$(p),$(B)/valgrind,valgrind,$(OBJS_$(p)),\
-    $(LIBS_$(p)))))
-$(foreach p,$(HAVE_PROGS),$(eval $(call LINK,$(B)/hooks/$(p),$(B)/hooks,hooks,\
-    $(OBJS_$(p)) $(EXTRA_hooks),$(LIBS_$(p)))))
-$(foreach f,$(FUZZERS),$(eval \
-    $(call LINK,$(B)/coverage/$(f),$(B)/coverage,coverage,\
-    regress/fuzz/$(f).o regress/fuzz/main.o \
-    $(or $(OBJS_$(f)),$(COMMON)),$(LIBS_$(f)) $(LIBS_TEST))))
-$(foreach f,$(FUZZERS),$(eval \
-    $(call LINK,$(B)/libfuzzer/$(f),$(B)/libfuzzer,fuzz,regress/fuzz/$(f).o \
-    $(or $(OBJS_$(f)),$(COMMON)),-fsanitize=fuzzer $(LIBS_$(f)) $(LIBS_TEST))))
+    regress/bench/$(p).o $(OBJS_bench_$(p)),\
+    $(if $(IN_bench_$(p)),$(call IN,$(IN_bench_$(p)))),$(LIBS_TEST))))
 
 $(B)/hooks/%.so: regress/hooks/%.c $(B)/hooks/obj/flags
 	$(say) 'LD' '$@'
@@ -471,7 +375,7 @@ peer: $(B)/all
 # make lint: all product sources; regress/README.regress.  Only what changed
 # is looked at again.
 LINT_DIRS = common store priv net agent sandbox
-LINT_SRCS = $(wildcard $(addsuffix /*.c,$(LINT_DIRS)))
+LINT_SRCS = $(wildcard $(addsuffix /*/*.c,$(LINT_DIRS)))
 LINT_OBJS = $(LINT_SRCS:%.c=$(B)/lint/obj/%.o)
 LINT_TIDY = $(LINT_SRCS:%.c=$(B)/lint/tidy/%.ok)
 
@@ -488,7 +392,7 @@ $(B)/lint/tidy/%.ok: %.c .clang-tidy $(B)/lint/obj/%.o
 
 # cppcheck's own analysis of the whole; its directory keeps what is known.
 $(B)/lint/cppcheck.ok: $(LINT_SRCS) regress/lint/cppcheck.txt \
-	$(wildcard $(addsuffix /*.h,$(LINT_DIRS)))
+	$(wildcard $(addsuffix /*/*.h,$(LINT_DIRS)))
 	@mkdir -p $(@D)/cppcheck
 	$(say) 'CPPCHECK ' '$(LINT_DIRS)'
 	$(Q)cppcheck -q --enable=warning,portability,performance \
@@ -558,11 +462,11 @@ install: all
 	    $(D)$(unitdir) $(D)$(prefix)/lib/sysusers.d \
 	    $(D)$(prefix)/lib/tmpfiles.d $(D)$(sysconfdir)/cloop
 	@$(INSTALL) -d -m 700 $(D)$(sysconfdir)/cloop/keys
-	@for p in $(filter $(BIN_PROGS),$(HAVE_PROGS)); do \
+	@for p in $(filter $(BIN_PROGS),$(PROGS)); do \
 	    $(INSTALL) -m 755 $(B)/$$p $(D)$(bindir)/ || exit 1; done
-	@for p in $(filter $(SBIN_PROGS),$(HAVE_PROGS)); do \
+	@for p in $(filter $(SBIN_PROGS),$(PROGS)); do \
 	    $(INSTALL) -m 755 $(B)/$$p $(D)$(sbindir)/ || exit 1; done
-	@for p in $(filter $(LIBEXEC_PROGS),$(HAVE_PROGS)); do \
+	@for p in $(filter $(LIBEXEC_PROGS),$(PROGS)); do \
 	    $(INSTALL) -m 755 $(B)/$$p $(D)$(CLOOP_LIBEXECDIR)/ || exit 1; done
 	@for f in $(wildcard man/*.[1-9]); do d=$(D)$(mandir)/man$${f##*.}; \
 	    $(INSTALL) -d $$d && $(DATA) $$f $$d/ || exit 1; done

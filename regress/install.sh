@@ -79,7 +79,7 @@ run "with another prefix" make -C "$SRC" -s B="$tree" install \
 # capabilities WHO: of the table in self_caps.c.
 capabilities()
 {
-	sed -n "s/^.{ W_$1, \(CAP_[A-Z_]*\),.*/\1/p" sandbox/self_caps.c |
+	sed -n "s/^.{ W_$1, \(CAP_[A-Z_]*\),.*/\1/p" sandbox/self/self_caps.c |
 	    sort -u
 }
 for pair in cloopd:HUB cloop-agentd:DEVICE cloop-shimd:SHIMS; do

@@ -255,7 +255,7 @@ else:
     print("not ok another when one has gone")
 PY
 python3 "$TMP/client.py" "$sock" \
-    "$(sed -n 's/^#define MAX_SHIMD_CLIENTS \([0-9]*\).*/\1/p' common/limits.h)" \
+    "$(sed -n 's/^#define MAX_SHIMD_CLIENTS \([0-9]*\).*/\1/p' common/base/limits.h)" \
     >"$TMP/client" 2>&1
 while read -r word text; do
 	case $word in

@@ -23,8 +23,8 @@
 
 #include <bsd/stdlib.h>
 
-#include "load/link.h"
-#include "load/proc.h"
+#include "regress/bench/load/link.h"
+#include "regress/bench/load/proc.h"
 
 #define MAX_AGENTS 1024
 #define TEXT_LEN 1024

@@ -26,13 +26,13 @@
 
 #include <bsd/stdlib.h>
 
-#include "../../common/err.h"
-#include "../../common/secret.h"
-#include "../../common/util.h"
-#include "../../store/store.h"
-#include "../../store/token.h"
-#include "load/link.h"
-#include "load/proc.h"
+#include "common/base/err.h"
+#include "common/base/secret.h"
+#include "common/base/util.h"
+#include "regress/bench/load/link.h"
+#include "regress/bench/load/proc.h"
+#include "store/db/store.h"
+#include "store/db/token.h"
 
 #define MAX_CLIENTS 256
 #define MAX_COUNT 1000000

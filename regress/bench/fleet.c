@@ -14,11 +14,11 @@
 
 #include <bsd/stdlib.h>
 
-#include "../../common/err.h"
-#include "../../common/secret.h"
-#include "../../common/util.h"
-#include "../../store/store.h"
-#include "../../store/token.h"
+#include "common/base/err.h"
+#include "common/base/secret.h"
+#include "common/base/util.h"
+#include "store/db/store.h"
+#include "store/db/token.h"
 
 static void
 enroll_one(struct store *s, const struct secret *key, int number)

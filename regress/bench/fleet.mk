@@ -1,2 +1,1 @@
-OBJS_bench_fleet = $(STORE) $(COMMON)
-LIBS_bench_fleet = $(LIB_SQLITE) $(LIB_CRYPTO) $(LIB_BSD)
+IN_bench_fleet = store/db

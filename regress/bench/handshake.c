@@ -35,13 +35,13 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 
-#include "../../common/err.h"
-#include "../../common/imsg.h"
-#include "../../common/msgcat.h"
-#include "../../common/util.h"
-#include "../../net/tlsio.h"
-#include "../../net/tlskey.h"
-#include "../../sandbox/spawn.h"
+#include "common/base/err.h"
+#include "common/base/util.h"
+#include "common/msg/imsg.h"
+#include "common/msg/msgcat.h"
+#include "net/codec/tlsio.h"
+#include "net/hub/tlskey.h"
+#include "sandbox/box/spawn.h"
 
 #define MAX_PEM 65536
 #define MAX_PARALLEL 256

@@ -37,8 +37,8 @@
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 
-#include "load/agent.h"
-#include "load/proc.h"
+#include "regress/bench/load/agent.h"
+#include "regress/bench/load/proc.h"
 
 #define MAX_PIDS 64
 #define SOURCE_BASE 0x7f010001U		/* 127.1.0.1 and on */

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "load/proc.h"
+#include "regress/bench/load/proc.h"
 
 /* A hub and its children, sshd and its sessions: far below this. */
 #define MAX_TREE	65536

@@ -26,10 +26,10 @@
 
 #include <json-c/json.h>
 
-#include "../../common/err.h"
-#include "../../common/jsonw.h"
-#include "../../common/limits.h"
-#include "../../net/frame.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/json/jsonw.h"
+#include "net/codec/frame.h"
 
 #define NSMALL 512
 #define NLARGE 32
@@ -37,7 +37,7 @@
 
 static const char *const lines[] = {
 	"  CC      build/obj/net/hub_session.o\n",
-	"net/hub_io.c:214:9: warning: unused variable 'left' "
+	"net/hub/hub_io.c:214:9: warning: unused variable 'left' "
 	    "[-Wunused-variable]\n",
 	"\t214 |  size_t left = len;\n",
 	"test_frame: ok 14 - a chunk's length (01 \xc2\xa7" "2.3)\n",

@@ -1,2 +1,1 @@
-OBJS_bench_parse = $(FRAME) $(COMMON)
-LIBS_bench_parse = $(LIB_JSONC) $(LIB_BSD)
+IN_bench_parse = net/codec

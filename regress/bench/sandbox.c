@@ -28,18 +28,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../common/err.h"
-#include "../../common/imsg.h"
-#include "../../common/limits.h"
-#include "../../common/log.h"
-#include "../../common/msgcat.h"
-#include "../../common/paths.h"
-#include "../../common/spool.h"
-#include "../../common/util.h"
-#include "../../sandbox/bpf.h"
-#include "../../sandbox/self.h"
-#include "../../sandbox/shim.h"
-#include "../../sandbox/spawn.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/paths.h"
+#include "common/base/util.h"
+#include "common/msg/imsg.h"
+#include "common/msg/msgcat.h"
+#include "common/output/spool.h"
+#include "sandbox/box/shim.h"
+#include "sandbox/box/spawn.h"
+#include "sandbox/self/bpf.h"
+#include "sandbox/self/self.h"
 
 #define MAX_RUNS 100000
 #define MAX_PARALLEL 64

@@ -10,38 +10,38 @@ status=0
 files()
 {
 	case ${1#fuzz_} in
-	b64)	echo common/b64.c;;
-	buf)	echo common/buf.c;;
-	bundle)	echo common/bundle.c;;
-	canon)	echo common/canon.c;;
-	conf)	echo common/conf.c common/conf_value.c;;
-	credential) echo agent/credential.c agent/handledir.c;;
-	ctlmsg)	echo common/field.c common/ctlmsg.c common/field_json.c;;
-	devlease) echo agent/secretfiles.c agent/secretfiles_wipe.c \
-	    agent/vault.c common/redact.c common/field.c;;
-	flatjson) echo common/flatjson.c;;
-	frame|frame_form) echo net/frame.c net/json.c net/json_decode.c \
-	    net/json_value.c common/rule.c common/rule_net.c \
-	    common/spec_check.c;;
-	http1_request|http1_response) echo net/http1.c net/http1_format.c;;
-	json)	echo net/json.c net/json_value.c;;
-	keyfile) echo store/keyfile.c common/signify.c;;
-	leasemsg|workmsg) echo common/field.c;;	# the rest is tables
-	logindex) echo common/logindex.c;;
-	monitor) echo priv/monitor.c priv/answer_*.c priv/gates.c \
-	    priv/hello.c priv/dispatch.c;;
-	msgcat)	echo common/msgcat.c common/imsg.c;;
-	pin)	echo common/pin.c;;
-	redact)	echo common/redact.c;;
-	route)	echo net/hub_route.c net/http1.c;;
-	spec)	echo common/spec.c common/spec_check.c common/spec_work.c \
-	    common/field.c;;
-	spool)	echo common/spool.c;;
-	token)	echo store/token.c;;
-	url)	echo agent/url.c;;
-	utf8)	echo common/utf8.c;;
-	vault)	echo agent/vault.c;;
-	ws|ws_wslay) echo net/ws.c;;
+	b64)	echo common/base/b64.c;;
+	buf)	echo common/msg/buf.c;;
+	bundle)	echo common/model/bundle.c;;
+	canon)	echo common/json/canon.c;;
+	conf)	echo common/base/conf.c common/base/conf_value.c;;
+	credential) echo agent/monitor/credential.c agent/monitor/handledir.c;;
+	ctlmsg)	echo common/msg/field.c common/model/ctlmsg.c common/json/field_json.c;;
+	devlease) echo agent/monitor/secretfiles.c agent/monitor/secretfiles_wipe.c \
+	    agent/monitor/vault.c common/output/redact.c common/msg/field.c;;
+	flatjson) echo common/json/flatjson.c;;
+	frame|frame_form) echo net/codec/frame.c net/codec/json.c net/codec/json_decode.c \
+	    net/codec/json_value.c common/base/rule.c common/base/rule_net.c \
+	    common/model/spec_check.c;;
+	http1_request|http1_response) echo net/codec/http1.c net/codec/http1_format.c;;
+	json)	echo net/codec/json.c net/codec/json_value.c;;
+	keyfile) echo store/db/keyfile.c common/base/signify.c;;
+	leasemsg|workmsg) echo common/msg/field.c;;	# the rest is tables
+	logindex) echo common/output/logindex.c;;
+	monitor) echo priv/monitor/monitor.c priv/monitor/answer_*.c priv/monitor/gates.c \
+	    priv/monitor/hello.c priv/monitor/dispatch.c;;
+	msgcat)	echo common/msg/msgcat.c common/msg/imsg.c;;
+	pin)	echo common/base/pin.c;;
+	redact)	echo common/output/redact.c;;
+	route)	echo net/hub/hub_route.c net/codec/http1.c;;
+	spec)	echo common/model/spec.c common/model/spec_check.c common/model/spec_work.c \
+	    common/msg/field.c;;
+	spool)	echo common/output/spool.c;;
+	token)	echo store/db/token.c;;
+	url)	echo common/model/url.c;;
+	utf8)	echo common/base/utf8.c;;
+	vault)	echo agent/monitor/vault.c;;
+	ws|ws_wslay) echo net/codec/ws.c;;
 	*)	n=${1#fuzz_}
 		ls common/$n.c net/$n.c agent/$n.c store/$n.c 2>/dev/null;;
 	esac

@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/b64: what decodes, encodes and decodes to the same; dstmax holds.
+ * common/base/b64: what decodes, encodes and decodes to the same; dstmax holds.
  */
 #include "fuzz.h"
 
-#include "../../common/b64.h"
-#include "../../common/err.h"
+#include "common/base/b64.h"
+#include "common/base/err.h"
 
 typedef int decode_fn(const char *, size_t, uint8_t *, size_t, size_t *);
 typedef size_t encode_fn(const void *, size_t, char *);

@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/buf as a decoder: the first bytes say what to get, the rest is the
+ * common/msg/buf as a decoder: the first bytes say what to get, the rest is the
  * message.  Nothing is read outside it, and errors stick.
  */
 #include "fuzz.h"
 
-#include "../../common/buf.h"
-#include "../../common/err.h"
+#include "common/base/err.h"
+#include "common/msg/buf.h"
 
 static void
 get_one(struct buf *b, unsigned int op)

@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/bundle: what decodes is encoded again and decodes to the same.
+ * common/model/bundle: what decodes is encoded again and decodes to the same.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bundle.h"
+#include "common/model/bundle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 

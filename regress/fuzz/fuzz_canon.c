@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/canon: what is read is written back the same, byte for byte.
+ * common/json/canon: what is read is written back the same, byte for byte.
  */
 #include "fuzz.h"
 
-#include "../../common/canon.h"
+#include "common/json/canon.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/conf: a file that is read gives a dump that reads to itself.
+ * common/base/conf: a file that is read gives a dump that reads to itself.
  * Includes conf.c: the text goes in without a file, and the depth is such
  * that Include opens nothing.
  */
 #include "fuzz.h"
 
-#include "../../common/conf.c"
+#include "common/base/conf.c"
 
 struct sample {
 	struct conf_seen seen;

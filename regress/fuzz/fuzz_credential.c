@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/credential.h"
-#include "agent/handledir.h"
+#include "agent/monitor/credential.h"
+#include "agent/monitor/handledir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 

@@ -8,12 +8,12 @@
  */
 #include "fuzz.h"
 
-#include "../../common/buf.h"
-#include "../../common/caps.h"
-#include "../../common/ctllease.h"
-#include "../../common/ctlmsg.h"
-#include "../../common/err.h"
-#include "../../common/jsonw.h"
+#include "common/base/err.h"
+#include "common/json/jsonw.h"
+#include "common/model/caps.h"
+#include "common/model/ctllease.h"
+#include "common/model/ctlmsg.h"
+#include "common/msg/buf.h"
 
 static const struct field_table *const tables[] = {
 	&ctl_status_table, &ctl_worker_table, &ctl_agent_table,

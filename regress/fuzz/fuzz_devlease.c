@@ -13,13 +13,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "../../agent/vault.h"
-#include "../../common/buf.h"
-#include "../../common/devlease.h"
-#include "../../common/err.h"
-#include "../../common/limits.h"
-#include "../../common/redact.h"
-#include "../../common/spec.h"
+#include "agent/monitor/vault.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/model/devlease.h"
+#include "common/model/spec.h"
+#include "common/msg/buf.h"
+#include "common/output/redact.h"
 
 #define NFILES_MAX 6
 #define NBINDINGS_MAX 6

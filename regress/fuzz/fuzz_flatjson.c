@@ -2,14 +2,14 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/flatjson, which a root program reads: what is taken is written in
+ * common/json/flatjson, which a root program reads: what is taken is written in
  * both forms and read again as the same members; setting and removing a
  * member does what it says.
  */
 #include "fuzz.h"
 
-#include "../../common/err.h"
-#include "../../common/flatjson.h"
+#include "common/base/err.h"
+#include "common/json/flatjson.h"
 
 static void
 check_same(const struct flatjson *a, const struct flatjson *b)

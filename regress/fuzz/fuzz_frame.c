@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/frame: any message.  What decodes is encoded, decoded and encoded
+ * net/codec/frame: any message.  What decodes is encoded, decoded and encoded
  * again: the second text is the first.  The message form between our
  * processes gives the same text too.
  */
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/buf.h"
-#include "../../common/err.h"
-#include "../../common/jsonw.h"
-#include "../../net/frame.h"
+#include "common/base/err.h"
+#include "common/json/jsonw.h"
+#include "common/msg/buf.h"
+#include "net/codec/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 

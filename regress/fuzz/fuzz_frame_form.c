@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/frame, structure-aware: the first byte chooses the type, the others
+ * net/codec/frame, structure-aware: the first byte chooses the type, the others
  * say, member by member of its field table, what stands there: nothing, a
  * good value, one at its bound, one beyond, a wrong kind, a member twice, an
  * unknown one.  The message that comes of it goes through fuzz_frame's

@@ -2,14 +2,14 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/http1, request heads: any bytes.  The end is found alike whatever the
- * cuts; what was parsed lies inside the head and holds no line end.
+ * net/codec/http1, request heads: any bytes.  The end is found alike whatever
+ * the cuts; what was parsed lies inside the head and holds no line end.
  */
 #include "fuzz.h"
 
-#include "../../common/err.h"
-#include "../../common/limits.h"
-#include "../../net/http1.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "net/codec/http1.h"
 
 static void
 fuzz_check_text(const char *s, const uint8_t *head, size_t len)

@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/http1, response heads: any bytes.
+ * net/codec/http1, response heads: any bytes.
  */
 #include "fuzz.h"
 
-#include "../../common/err.h"
-#include "../../common/limits.h"
-#include "../../net/http1.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "net/codec/http1.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -2,15 +2,15 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/json: any bytes.  What the scan accepts, json-c accepts too, and its
- * compact copy is accepted again and is its own copy.
+ * net/codec/json: any bytes.  What the scan accepts, json-c accepts too, and
+ * its compact copy is accepted again and is its own copy.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/err.h"
-#include "../../net/json.h"
+#include "common/base/err.h"
+#include "net/codec/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 

@@ -5,8 +5,8 @@
  * Key files and signatures: what is read has one text form (keys), or is
  * written back to the same bytes (signify, comment aside).
  */
-#include "../../common/signify.h"
-#include "../../store/keyfile.h"
+#include "common/base/signify.h"
+#include "store/db/keyfile.h"
 #include "fuzz.h"
 
 int

@@ -11,11 +11,11 @@
  */
 #include "fuzz.h"
 
-#include "../../common/buf.h"
-#include "../../common/ctllease.h"
-#include "../../common/devlease.h"
-#include "../../common/leasemsg.h"
-#include "../../common/limits.h"
+#include "common/base/limits.h"
+#include "common/model/ctllease.h"
+#include "common/model/devlease.h"
+#include "common/model/leasemsg.h"
+#include "common/msg/buf.h"
 
 static const struct field_table *const tables[] = {
 	&lease_revoked_table, &lease_refresh_table, &lease_refreshed_table,

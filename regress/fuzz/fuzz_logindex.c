@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/logindex: a record is refused or has one form on disk; a whole
+ * common/output/logindex: a record is refused or has one form on disk; a whole
  * index (first two bytes: length of the log beside it) loads without
  * touching anything, and what repair leaves loads again to the same state.
  */
@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../common/err.h"
-#include "../../common/logindex.h"
+#include "common/base/err.h"
+#include "common/output/logindex.h"
 
 static void
 check_record(const uint8_t *src)

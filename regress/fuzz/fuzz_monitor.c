@@ -9,7 +9,7 @@
  * among them sessions, handles and names that exist.  A refused message
  * would end the child; here it stays, so that the next record counts.
  */
-#include "../unit/montest.h"
+#include "regress/unit/priv/monitor/montest.h"
 #include "fuzz.h"
 
 #define RUNS 300		/* then the monitor starts afresh */

@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../common/err.h"
-#include "../../common/imsg.h"
-#include "../../common/msgcat.h"
+#include "common/base/err.h"
+#include "common/msg/imsg.h"
+#include "common/msg/msgcat.h"
 
 static void
 check_message(enum msg_dir dir, unsigned int state, struct imsg *m,

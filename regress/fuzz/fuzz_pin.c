@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/pin: any text.  A pin that is read is written in its one form,
+ * common/base/pin: any text.  A pin that is read is written in its one form,
  * and read again as the same.
  */
 #include "fuzz.h"
 
-#include "../../common/err.h"
-#include "../../common/pin.h"
+#include "common/base/err.h"
+#include "common/base/pin.h"
 
 #define FUZZ_PINS 4
 

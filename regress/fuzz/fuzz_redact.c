@@ -2,15 +2,15 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/redact: the first lines of the input are the values, the rest is
- * the stream.  Cut anywhere it comes out the same, all of it is accounted
+ * common/output/redact: the first lines of the input are the values, the rest
+ * is the stream.  Cut anywhere it comes out the same, all of it is accounted
  * for, and no value is left in what passed.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/redact.h"
+#include "common/output/redact.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/hub_route over net/http1: the header lines of an upgrade (Host,
+ * net/hub/hub_route over net/codec/http1: the header lines of an upgrade (Host,
  * Origin, X-Forwarded-*, Authorization).  Input: flags, then header lines
  * that stand behind a good request line, or a whole head.  A request that
  * gets through has a credential and an allowed origin; any other has a
@@ -10,12 +10,12 @@
  */
 #include "fuzz.h"
 
-#include "../../common/buf.h"
-#include "../../common/err.h"
-#include "../../common/limits.h"
-#include "../../net/http1.h"
-#include "../../net/hub_conf.h"
-#include "../../net/hub_route.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/msg/buf.h"
+#include "net/codec/http1.h"
+#include "net/hub/hub_conf.h"
+#include "net/hub/hub_route.h"
 
 #define FUZZ_TLS 0x01
 #define FUZZ_PROXY 0x02		/* a TrustedProxy that is the peer */

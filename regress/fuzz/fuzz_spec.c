@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/spec: any bytes as the message form of a start.  What is read is
+ * common/model/spec: any bytes as the message form of a start.  What is read is
  * checked, written, read and written again: the second message is the
  * first, and it has a JSON form.
  */
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../common/buf.h"
-#include "../../common/err.h"
-#include "../../common/jsonw.h"
-#include "../../common/limits.h"
-#include "../../common/spec.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/json/jsonw.h"
+#include "common/model/spec.h"
+#include "common/msg/buf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 

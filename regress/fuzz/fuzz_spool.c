@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/spool: any bytes as the header of a spool that another process
+ * common/output/spool: any bytes as the header of a spool that another process
  * left or shares.  Reading and trimming stay inside the file and the
  * reader's buffer and come to an end, whatever the numbers say.
  */
@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../common/err.h"
-#include "../../common/spool.h"
+#include "common/base/err.h"
+#include "common/output/spool.h"
 
 static int
 make_file(const uint8_t *data, size_t len)

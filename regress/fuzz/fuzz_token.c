@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * store/token: any text is refused or is a token whose parts make the same
+ * store/db/token: any text is refused or is a token whose parts make the same
  * token again.  A text without a valid MAC is given one, so that the code
  * behind the MAC is reached.
  */
-#include "../../store/token.h"
+#include "store/db/token.h"
 #include "fuzz.h"
 
 static void

@@ -2,14 +2,14 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * agent/url: any text is split or refused, and what is split again gives
+ * common/model/url: any text is split or refused, and what is split again gives
  * the same parts.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/url.h"
+#include "common/model/url.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 

@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/utf8: the first byte is the size of the pieces.  The output is
+ * common/base/utf8: the first byte is the size of the pieces.  The output is
  * valid, independent of the cuts, and normal already.
  */
 #include "fuzz.h"
 
-#include "../../common/utf8.h"
+#include "common/base/utf8.h"
 
 static uint8_t *
 normalise(const uint8_t *p, size_t len, size_t step, size_t *outp)

@@ -2,15 +2,15 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * agent/vault: any bytes as the record of a holding.  What is taken can be
- * asked about; its paths are not touched here.
+ * agent/monitor/vault: any bytes as the record of a holding.  What is taken
+ * can be asked about; its paths are not touched here.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/vault.h"
-#include "../../common/err.h"
+#include "agent/monitor/vault.h"
+#include "common/base/err.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 

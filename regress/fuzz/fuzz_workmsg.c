@@ -2,16 +2,16 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * common/devjob, common/workmsg: any bytes as a job's plan or result, as the
- * end of a return, as what operators are told.  The first byte chooses.
- * What is read is written, read and written again: the same bytes.
+ * common/model/devjob, common/model/workmsg: any bytes as a job's plan or
+ * result, as the end of a return, as what operators are told.  The first byte
+ * chooses.  What is read is written, read and written again: the same bytes.
  */
 #include "fuzz.h"
 
-#include "../../common/buf.h"
-#include "../../common/devjob.h"
-#include "../../common/err.h"
-#include "../../common/workmsg.h"
+#include "common/base/err.h"
+#include "common/model/devjob.h"
+#include "common/model/workmsg.h"
+#include "common/msg/buf.h"
 
 static const struct field_table *const tables[] = {
 	&devjob_plan_table, &devjob_result_table, &work_end_table,

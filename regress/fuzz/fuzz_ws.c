@@ -2,14 +2,14 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/ws: any bytes, as both roles.  Whatever the cuts, the same events
+ * net/codec/ws: any bytes, as both roles.  Whatever the cuts, the same events
  * come out, memory follows the bytes that came, and what we write ourselves
  * is read back.
  */
 #include "fuzz.h"
 
-#include "../../common/err.h"
-#include "../../net/ws.h"
+#include "common/base/err.h"
+#include "net/codec/ws.h"
 
 #define FUZZ_MAX_LEN 4096
 

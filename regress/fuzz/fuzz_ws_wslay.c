@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * net/ws against libwslay as the server, event by event: operation, length
- * and content of every message, that neither has one more than the other,
- * and that what one calls a violation is one for the other.  Built to do
- * nothing where libwslay is not installed.
+ * net/codec/ws against libwslay as the server, event by event: operation,
+ * length and content of every message, that neither has one more than the
+ * other, and that what one calls a violation is one for the other.  Built to
+ * do nothing where libwslay is not installed.
  *
  * Known differences, each recognised by itself and nothing beside it
  * excused: wslay refuses text that is not UTF-8 (1007; we pass it on),
@@ -18,8 +18,8 @@
 #if __has_include(<wslay/wslay.h>)
 #include <wslay/wslay.h>
 
-#include "../../common/err.h"
-#include "../../net/ws.h"
+#include "common/base/err.h"
+#include "net/codec/ws.h"
 
 #define FUZZ_MAX_LEN 65536
 #define FUZZ_EVENTS 256

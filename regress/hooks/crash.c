@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../common/crash.h"
+#include "common/base/crash.h"
 
 struct crash_page {
 	char name[64];

@@ -200,7 +200,7 @@ unit_run(void (*const *tests)(void), size_t ntests)
 	unit_check_mem(__FILE__, __LINE__, #a, a, len, b, len)
 #define ASSERT_BYTES_EQ(a, alen, b, blen)                                      \
 	unit_check_mem(__FILE__, __LINE__, #a, a, alen, b, blen)
-/* A CL_* result, shown by name (needs common/err.h). */
+/* A CL_* result, shown by name (needs common/base/err.h). */
 #define ASSERT_ERR(e, want) do {                                               \
 	int unit_r = (e), unit_w = (want);                                     \
 	if (unit_r != unit_w)                                                  \

@@ -1,0 +1,309 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Work that comes back, in agentd-fetch.  The bundle is read piece by piece
+ * from a descriptor of the monitor's and not looked at; nothing is kept in
+ * memory but where we are.  A new link begins at offset 0 again, which tells
+ * the hub to start over.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fetch_back.h"
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/base/rule.h"
+#include "common/base/util.h"
+#include "common/model/devjob.h"
+#include "fetch_session.h"
+
+#define FB_CHUNK_LEN 262144
+#define MAX_PROJECT_LEN 655360
+#define FB_VERSION_RESULT 4
+#define FB_VERSION_PROJECT 13
+
+void
+fb_init(struct fb *b)
+{
+	memset(b, 0, sizeof(*b));
+	b->bundle_fd = b->project_fd = -1;
+}
+
+static void
+fb_clear_result(struct frame_write_back *r)
+{
+	free(r->mode);
+	free(r->branch);
+	free(r->commit_sha);
+	free(r->base_sha);
+	free(r->bundle_sha256);
+	free(r->skip_reason);
+	free(r->error);
+	memset(r, 0, sizeof(*r));
+}
+
+void
+fb_clear(struct fb *b)
+{
+	fb_clear_result(&b->result);
+	free(b->project_error);
+	free(b->refused);
+	if (b->bundle_fd != -1)
+		close(b->bundle_fd);
+	if (b->project_fd != -1)
+		close(b->project_fd);
+	fb_init(b);
+}
+
+/* ------------------------------------------------------------- the monitor */
+
+/* What happened, in the words of the frame. */
+static int
+fb_set_result(struct frame_write_back *r, struct devjob_result *res,
+    char *mode, char *branch, char *base)
+{
+	int skipped = res->outcome == DEVJOB_SKIPPED;
+	int failed = res->outcome == DEVJOB_FAILED;
+
+	/* Nothing to deliver has no mode. */
+	r->mode = skipped ? NULL : mode;
+	if (skipped)
+		free(mode);
+	r->branch = branch;
+	r->base_sha = base;
+	r->skipped = skipped;
+	if (skipped || failed) {
+		*(skipped ? &r->skip_reason : &r->error) = res->error;
+		res->error = NULL;
+		return CL_OK;
+	}
+	r->commit_sha = res->head;
+	res->head = NULL;
+	r->pushed = res->pushed;
+	r->bundle_bytes = res->bytes;
+	if (!rule_is_empty(res->sha256)) {
+		r->bundle_sha256 = res->sha256;
+		res->sha256 = NULL;
+	}
+	r->commits = res->commits;
+	r->files_changed = res->files_changed;
+	return CL_OK;
+}
+
+int
+fb_on_result(struct fs *fs, struct imsg *m)
+{
+	uint64_t slot = buf_get_u64(&m->body);
+	char *mode = buf_get_strdup(&m->body, 64);
+	char *branch = buf_get_strdup(&m->body, MAX_PATH_LEN);
+	char *base = buf_get_strdup(&m->body, MAX_PATH_LEN);
+	struct devjob_result res;
+	struct fw *w;
+	int r;
+
+	r = field_get(&devjob_result_table, &m->body, &res);
+	if (r == 0)
+		r = buf_end(&m->body);
+	w = r == 0 ? fw_find_slot(fs, slot) : NULL;
+	if (w != NULL && !w->back.has_result) {
+		w->back.has_result = 1;
+		r = fb_set_result(&w->back.result, &res, mode, branch, base);
+	} else {
+		free(mode);
+		free(branch);
+		free(base);
+	}
+	field_clear(&devjob_result_table, &res);
+	return r;
+}
+
+static int
+fb_get_file(struct imsg *m, uint64_t *slotp, uint64_t *lenp)
+{
+	*slotp = buf_get_u64(&m->body);
+	*lenp = buf_get_u64(&m->body);
+	return buf_end(&m->body);
+}
+
+int
+fb_on_bundle(struct fs *fs, struct imsg *m)
+{
+	uint64_t slot, len;
+	struct fw *w;
+	int r;
+
+	if ((r = fb_get_file(m, &slot, &len)) != 0)
+		return r;
+	if ((w = fw_find_slot(fs, slot)) == NULL || w->back.bundle_fd != -1)
+		return CL_OK;
+	w->back.bundle_fd = imsg_take_fd(m);
+	w->back.bundle_len = len;
+	return CL_OK;
+}
+
+int
+fb_on_project_file(struct fs *fs, struct imsg *m)
+{
+	uint64_t slot, len;
+	struct fw *w;
+	int r;
+
+	if ((r = fb_get_file(m, &slot, &len)) != 0)
+		return r;
+	if (len == 0 || len > MAX_PROJECT_LEN)
+		return CL_TOOBIG;
+	if ((w = fw_find_slot(fs, slot)) == NULL || w->back.project_fd != -1)
+		return CL_OK;
+	w->back.project_fd = imsg_take_fd(m);
+	w->back.project_len = len;
+	return CL_OK;
+}
+
+int
+fb_on_project(struct fs *fs, struct imsg *m)
+{
+	uint64_t slot = buf_get_u64(&m->body);
+	char *error = buf_get_strdup(&m->body, MAX_ERROR_TEXT_LEN);
+	struct fw *w;
+	int r;
+
+	if ((r = buf_end(&m->body)) != 0 ||
+	    (w = fw_find_slot(fs, slot)) == NULL || w->back.has_project) {
+		free(error);
+		return r;
+	}
+	w->back.has_project = 1;
+	w->back.project_error = error;
+	return CL_OK;
+}
+
+/* ------------------------------------------------------------------ the hub */
+
+static int
+fb_send_project(struct fw *w)
+{
+	struct fb *b = &w->back;
+	struct frame_project_result p;
+	int r = CL_OK;
+
+	frame_init_payload(FRAME_PROJECT_RESULT, &p);
+	if (b->project_fd != -1) {
+		if ((p.data = malloc(b->project_len)) == NULL)
+			return CL_NOMEM;
+		p.data_len = (size_t)b->project_len;
+		if (pread(b->project_fd, p.data, p.data_len, 0) !=
+		    (ssize_t)p.data_len)
+			r = CL_FORMAT;
+	}
+	if (b->project_fd == -1 || r != CL_OK) {
+		free(p.data);
+		p.data = NULL;
+		p.data_len = 0;
+		p.error = b->project_error;
+		if (rule_is_empty(p.error))
+			p.error = (char *)(uintptr_t)"the project result "
+			    "cannot be read on the device";
+	}
+	r = fs_send(w->fs, FRAME_PROJECT_RESULT, NULL, w->handle, &p, NULL);
+	free(p.data);
+	return r;
+}
+
+/* The transfer ends; the result says why. */
+static void
+fb_stop_bundle(struct fw *w, const char *why)
+{
+	struct frame_write_back *r = &w->back.result;
+
+	log_warn("write-back", "handle=%s reason=%s", log_q(w->handle),
+	    log_q(why));
+	free(r->error);
+	r->error = strdup(why);
+	free(r->bundle_sha256);
+	r->bundle_sha256 = NULL;
+	r->bundle_bytes = 0;
+	w->back.bundle_off = w->back.bundle_len;
+}
+
+static int
+fb_send_chunk(struct fw *w)
+{
+	struct fb *b = &w->back;
+	struct frame_result_chunk c;
+	uint64_t left = b->bundle_len - b->bundle_off;
+	size_t want = left < FB_CHUNK_LEN ? (size_t)left : FB_CHUNK_LEN;
+	ssize_t n;
+	int r;
+
+	frame_init_payload(FRAME_RESULT_CHUNK, &c);
+	if ((c.data = malloc(want)) == NULL)
+		return CL_NOMEM;
+	n = pread(b->bundle_fd, c.data, want, (off_t)b->bundle_off);
+	if (n <= 0) {
+		fb_stop_bundle(w, "the bundle cannot be read on the device");
+		free(c.data);
+		return CL_OK;
+	}
+	c.offset = (int64_t)b->bundle_off;
+	c.data_len = (size_t)n;
+	r = fs_send(w->fs, FRAME_RESULT_CHUNK, NULL, w->handle, &c, NULL);
+	free(c.data);
+	if (r == CL_OK)
+		b->bundle_off += (uint64_t)n;
+	return r;
+}
+
+static int
+fb_send_result(struct fw *w)
+{
+	struct frame_result p = { .result = w->back.result };
+
+	return fs_send(w->fs, FRAME_RESULT, NULL, w->handle, &p, NULL);
+}
+
+int
+fb_step(struct fw *w)
+{
+	struct fb *b = &w->back;
+	int version = w->fs->negotiated, r;
+
+	if (b->stage == FB_PROJECT) {
+		b->stage = FB_BUNDLE;
+		if (b->has_project && version >= FB_VERSION_PROJECT)
+			return fb_send_project(w);
+	}
+	if (b->stage == FB_BUNDLE && b->refused != NULL &&
+	    b->bundle_off < b->bundle_len)
+		fb_stop_bundle(w, b->refused);
+	if (b->stage == FB_BUNDLE && b->has_result && b->bundle_fd != -1 &&
+	    b->bundle_off < b->bundle_len && version >= FB_VERSION_RESULT)
+		return fb_send_chunk(w);
+	if (b->stage == FB_BUNDLE)
+		b->stage = FB_RESULT;
+	if (b->stage == FB_RESULT) {
+		b->stage = FB_DONE;
+		if (b->has_result && version >= FB_VERSION_RESULT &&
+		    (r = fb_send_result(w)) != CL_INCOMPLETE)
+			return r;
+	}
+	return CL_INCOMPLETE;
+}
+
+void
+fb_restart(struct fw *w)
+{
+	w->back.stage = FB_PROJECT;
+	if (w->back.refused == NULL)
+		w->back.bundle_off = 0;
+}
+
+void
+fb_refuse(struct fw *w, const struct frame_error *e)
+{
+	if (w->back.bundle_fd == -1 || w->back.refused != NULL)
+		return;
+	w->back.refused = strdup(rule_is_empty(e->message) ?
+	    "the hub refused the returned work" : e->message);
+}

@@ -1,0 +1,272 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * revoke and secret_refresh, in agentd-fetch: from the frame to the monitor
+ * and back.  Each gets its own kind of answer on every path, a failure of
+ * ours included: a revoke that nobody answers would be taken for a device
+ * that is not there.  Contents are wiped as soon as they are in the monitor's
+ * memfd.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/model/devlease.h"
+#include "fetch_frame.h"
+#include "fetch_session.h"
+
+/* The monitor answers within 12 s and 5 s; the hub waits 15 and 20. */
+#define FF_REVOKE_MS 14000
+#define FF_REFRESH_MS 15000
+
+/* The frame structs have no const; nothing here is changed or freed. */
+#define FF_TEXT(s) ((char *)(uintptr_t)(s))
+
+/* What the answer has to repeat. */
+struct ff_lease {
+	char *lease_id;
+	char *grant_id;
+	int kill;
+};
+
+static void
+ff_lease_free(void *arg)
+{
+	struct ff_lease *l = arg;
+
+	if (l == NULL)
+		return;
+	free(l->lease_id);
+	free(l->grant_id);
+	free(l);
+}
+
+static struct ff_lease *
+ff_lease_new(const char *lease_id, const char *grant_id, int kill)
+{
+	struct ff_lease *l = calloc(1, sizeof(*l));
+
+	if (l == NULL)
+		return NULL;
+	l->lease_id = strdup(lease_id);
+	l->grant_id = strdup(grant_id == NULL ? "" : grant_id);
+	l->kill = kill;
+	if (l->lease_id == NULL || l->grant_id == NULL) {
+		ff_lease_free(l);
+		return NULL;
+	}
+	return l;
+}
+
+/* Ask the monitor with a table in a memfd; takes l. */
+static int
+ff_lease_ask(struct fs *fs, const struct frame_env *env, uint32_t type,
+    const struct field_table *t, const void *v, struct ff_lease *l)
+{
+	struct buf blob, b;
+	struct fa *a;
+	int fd = -1, r;
+
+	buf_init(&blob, MAX_SPEC_LEN);
+	buf_init(&b, 4);
+	field_put(t, v, &blob);
+	if ((r = l == NULL ? CL_NOMEM : buf_error(&blob)) != 0 ||
+	    (r = util_make_memfd(blob.data, blob.len, &fd)) != 0)
+		goto out;
+	buf_put_u32(&b, (uint32_t)blob.len);
+	a = fa_put(fs, type, &b, fd, type == MSG_DEV_REVOKE ? FF_REVOKE_MS :
+	    FF_REFRESH_MS);
+	if (a == NULL) {
+		r = CL_LIMIT;
+		goto out;
+	}
+	a->session = fs->session;
+	memcpy(a->corr, env->id, sizeof(a->corr));
+	a->arg = l;
+	a->free_arg = ff_lease_free;
+	l = NULL;
+ out:
+	ff_lease_free(l);
+	buf_clear(&b);
+	buf_clear(&blob);	/* wipes */
+	return r;
+}
+
+/* ------------------------------------------------------------------ revoke */
+
+static void
+ff_send_revoked(struct fs *fs, const char *id, const struct ff_lease *l,
+    const struct dev_revoked *rep)
+{
+	struct frame_revoked p;
+
+	frame_init_payload(FRAME_REVOKED, &p);
+	p.lease_id = l->lease_id;
+	p.grant_id = l->grant_id;
+	p.action = FF_TEXT(l->kill ? "kill" : "scrub");
+	p.known = rep->known;
+	p.env_scrubbed = rep->env_scrubbed;
+	p.nenv_scrubbed = rep->nenv_scrubbed;
+	p.files_removed = rep->files_removed;
+	p.egress_dropped = rep->egress_dropped;
+	p.killed = rep->killed;
+	p.nkilled = rep->nkilled;
+	p.error = rep->error;
+	fs_send(fs, FRAME_REVOKED, id, NULL, &p, NULL);
+}
+
+/* Nothing is known of what happened: known, so that nobody takes the error
+ * for "not held here". */
+static void
+ff_fail_revoke(struct fs *fs, const char *id, const struct ff_lease *l,
+    const char *error)
+{
+	struct dev_revoked rep;
+
+	field_init(&dev_revoked_table, &rep);
+	rep.known = 1;
+	rep.error = FF_TEXT(error);
+	ff_send_revoked(fs, id, l, &rep);
+}
+
+void
+ff_on_revoke(struct fs *fs, const struct frame_env *env, void *payload)
+{
+	struct frame_revoke *q = payload;
+	struct ff_lease l;
+	struct dev_revoke req;
+	int r;
+
+	l.lease_id = q->lease_id;
+	l.grant_id = q->grant_id;
+	l.kill = q->action != NULL && strcmp(q->action, "kill") == 0;
+	field_init(&dev_revoke_table, &req);
+	req.lease_id = q->lease_id;
+	req.grant_id = q->grant_id;
+	req.reason = q->reason;
+	req.kill = l.kill;
+	r = ff_lease_ask(fs, env, MSG_DEV_REVOKE, &dev_revoke_table, &req,
+	    ff_lease_new(q->lease_id, q->grant_id, l.kill));
+	if (r != 0)
+		ff_fail_revoke(fs, env->id, &l, r == CL_LIMIT ?
+		    "too many requests" : cl_strerror(r));
+}
+
+/* ----------------------------------------------------------------- refresh */
+
+static void
+ff_send_refreshed(struct fs *fs, const char *id, const char *lease_id,
+    const struct dev_refreshed *rep)
+{
+	struct frame_secret_refreshed p;
+
+	frame_init_payload(FRAME_SECRET_REFRESHED, &p);
+	p.lease_id = FF_TEXT(lease_id);
+	p.known = rep->known;
+	p.files_rewritten = rep->files_rewritten;
+	p.handles = rep->handles;
+	p.nhandles = rep->nhandles;
+	p.error = rep->error;
+	fs_send(fs, FRAME_SECRET_REFRESHED, id, NULL, &p, NULL);
+}
+
+static void
+ff_fail_refresh(struct fs *fs, const char *id, const char *lease_id,
+    const char *error)
+{
+	struct dev_refreshed rep;
+
+	field_init(&dev_refreshed_table, &rep);
+	rep.known = 1;
+	rep.error = FF_TEXT(error);
+	ff_send_refreshed(fs, id, lease_id, &rep);
+}
+
+void
+ff_on_refresh(struct fs *fs, const struct frame_env *env, void *payload)
+{
+	struct frame_secret_refresh *q = payload;
+	struct dev_refresh req;
+	int r;
+
+	field_init(&dev_refresh_table, &req);
+	req.lease_id = q->lease_id;
+	req.files = q->files;
+	req.nfiles = q->nfiles;
+	req.reason = q->reason;
+	r = ff_lease_ask(fs, env, MSG_DEV_REFRESH, &dev_refresh_table, &req,
+	    ff_lease_new(q->lease_id, NULL, 0));
+	if (r != 0)
+		ff_fail_refresh(fs, env->id, q->lease_id, r == CL_LIMIT ?
+		    "too many requests" : cl_strerror(r));
+}
+
+/* ----------------------------------------------------------------- answers */
+
+void
+ff_on_lease_timeout(struct fs *fs, const struct fa *a)
+{
+	static const char text[] = "the device did not answer in time";
+	const struct ff_lease *l = a->arg;
+
+	if (a->type == MSG_DEV_REVOKE)
+		ff_fail_revoke(fs, a->corr, l, text);
+	else
+		ff_fail_refresh(fs, a->corr, l->lease_id, text);
+}
+
+static int
+ff_load_table(struct imsg *m, const struct field_table *t, void *v)
+{
+	uint32_t len = buf_get_u32(&m->body);
+	uint8_t *data;
+	struct buf b;
+	int r;
+
+	if ((r = buf_end(&m->body)) != 0 ||
+	    (r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != 0)
+		return r;
+	buf_init_read(&b, data, len);
+	if ((r = field_get(t, &b, v)) == 0 && (r = buf_end(&b)) != 0)
+		field_clear(t, v);
+	free(data);
+	return r;
+}
+
+/* The answer goes to the session that asked, or nowhere: the hub asks a
+ * device that comes back again. */
+int
+ff_on_revoked(struct fs *fs, struct imsg *m)
+{
+	struct fa *a = fa_find(fs, m->id, MSG_DEV_REVOKE);
+	struct dev_revoked rep;
+	int r;
+
+	if ((r = ff_load_table(m, &dev_revoked_table, &rep)) != 0)
+		return r;
+	if (ff_is_wanted(fs, a))
+		ff_send_revoked(fs, a->corr, a->arg, &rep);
+	field_clear(&dev_revoked_table, &rep);
+	fa_del(fs, a);
+	return CL_OK;
+}
+
+int
+ff_on_refreshed(struct fs *fs, struct imsg *m)
+{
+	struct fa *a = fa_find(fs, m->id, MSG_DEV_REFRESH);
+	struct dev_refreshed rep;
+	int r;
+
+	if ((r = ff_load_table(m, &dev_refreshed_table, &rep)) != 0)
+		return r;
+	if (ff_is_wanted(fs, a))
+		ff_send_refreshed(fs, a->corr,
+		    ((const struct ff_lease *)a->arg)->lease_id, &rep);
+	field_clear(&dev_refreshed_table, &rep);
+	fa_del(fs, a);
+	return CL_OK;
+}

@@ -1,0 +1,51 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Looking up the hub's name: a process of its own for one question, because
+ * a resolver reads files and asks servers, which neither the monitor nor
+ * the confined fetcher may.
+ */
+#ifndef CLOOP_RESOLVE_H
+#define CLOOP_RESOLVE_H
+
+#include <sys/types.h>
+
+#include <stdint.h>
+
+#include "common/msg/buf.h"
+#include "common/msg/chan.h"
+
+struct event;
+struct event_base;
+struct url;
+
+/* The body of RESOLVE_ANS (msgcat.h) for the question that was asked. */
+typedef void resolve_fn(void *arg, uint64_t id, const struct buf *answer);
+
+struct resolve {
+	struct event_base *base;
+	resolve_fn *done;
+	void *arg;
+	struct chan chan;
+	struct event *timer;
+	pid_t pid;		/* 0: none running */
+	uint64_t id;
+	int is_asking;
+};
+
+/* CL_NOMEM. */
+int resolve_init(struct resolve *r, struct event_base *base,
+    resolve_fn *done, void *arg);
+/* Ends a running question without an answer. */
+void resolve_clear(struct resolve *r);
+/*
+ * Ask; `done` is called once, possibly before this returns (an address needs
+ * no question).  A question under way is dropped.
+ */
+void resolve_start(struct resolve *r, uint64_t id, const struct url *u);
+void resolve_stop(struct resolve *r);
+/* A child was reaped: 1 when it was this one. */
+int resolve_on_exit(struct resolve *r, pid_t pid);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Where the device monitor's shims come from: they are its own children, or,
+ * with ShimSocket, cloop-shimd starts them in its place and the monitor needs
+ * no right to build a sandbox.  Nothing else differs: the monitor holds the
+ * channel (DEV_SHIM_CATALOGUE) either way.
+ */
+#ifndef CLOOP_SHIMS_H
+#define CLOOP_SHIMS_H
+
+#include <sys/types.h>
+
+#include "common/msg/imsg.h"
+#include "common/msg/msgcat.h"
+
+struct agentd;
+
+struct shims {
+	struct imsg_chan chan;	/* to cloop-shimd */
+	struct msgcat_seen seen;
+	unsigned int state;	/* MS_*, of what we receive; 0: closed */
+};
+
+/*
+ * Connect to cloop-shimd; nothing to do without ShimSocket.  On failure
+ * errno or the code says what is wrong with it: CL_SYSTEM, CL_TIMEOUT, CL_EOF
+ * (it refused us), CL_FORMAT, CL_VERSION.
+ */
+int shims_open(struct agentd *a);
+/*
+ * A shim that waits for its orders on *fdp, which is ours.  *pidp: ours to
+ * reap only when it is our child; else it may be gone at any time, as one
+ * that was adopted.  Waits SHIMD_ANSWER_MS for a word of cloop-shimd, and
+ * connects again, once, when it was replaced.  shims_open's errors; a shim
+ * that was started all the same finds its channel closed, and ends.
+ */
+int shims_start(struct agentd *a, pid_t *pidp, int *fdp);
+/* Shims have ended.  1: cloop-shimd removes what they left; 0: we do. */
+int shims_sweep(struct agentd *a);
+void shims_close(struct agentd *a);
+
+#endif

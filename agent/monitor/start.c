@@ -1,0 +1,298 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Starts, in the device monitor.  The spec was decoded by the fetcher, which
+ * may have been taken over: it is read again from its message form, checked
+ * again in full, and confined by this device's own configuration.  The order
+ * of steps is the order in which refusals are told; whatever this build
+ * cannot honour is refused before anything is made, and never ignored.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "start.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/model/spec.h"
+#include "common/msg/imsg.h"
+#include "common/msg/msgcat.h"
+#include "common/output/redact.h"
+#include "sandbox/box/shim.h"
+#include "agentd.h"
+#include "fetchctl.h"
+#include "vault.h"
+#include "work.h"
+#include "workloads.h"
+
+void
+start_refuse(struct agentd *a, const struct workload_ask *ask,
+    const char *code, const char *text)
+{
+	char cut[MAX_ERROR_TEXT_LEN + 1];
+	struct buf b;
+
+	strlcpy(cut, text, sizeof(cut));
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, 0);
+	buf_put_u8(&b, code != NULL ? RES_ERROR_FRAME : RES_NOT_STARTED);
+	buf_put_str(&b, code);
+	buf_put_str(&b, cut);
+	buf_put_i64(&b, 0);
+	buf_put_i64(&b, UTIL_TIME_ZERO);
+	fetchctl_send(a->fetch, MSG_DEV_START_ANS, ask->id, ask->generation,
+	    &b, -1);
+	buf_clear(&b);
+}
+
+/* One start under way. */
+struct start {
+	struct agentd *a;
+	const struct workload_ask *ask;
+	const char *handle_id;
+	struct spec spec;
+	struct workdir wd;
+	char *home;
+	struct shim_job job;
+	struct holding *holding;
+	struct redact *redact;		/* of its own material */
+	struct work *work;
+};
+
+/*
+ * The same with a line in the log.  A text may quote the spec: what this
+ * start was lent is taken out of it.
+ */
+static void
+start_refuse_log(struct start *st, const char *code, const char *text)
+{
+	char clean[MAX_ERROR_TEXT_LEN + 1];
+
+	redact_format(st->redact, text, clean, sizeof(clean));
+	log_info("start-refused", "handle=%s code=%s reason=%s",
+	    log_q(st->handle_id), code == NULL ? "-" : code, log_q(clean));
+	start_refuse(st->a, st->ask, code, clean);
+}
+
+/* Where the work directory could not be had: code or text of the answer. */
+static void
+start_refuse_workdir(struct start *st, int r)
+{
+	const char *code = NULL, *text;
+
+	switch (r) {
+	case CL_DENIED:
+		code = "forbidden_path";
+		text = "the work directory is outside the device's root";
+		break;
+	case CL_LIMIT:
+		code = "forbidden_path";
+		text = "the work directory has too many symbolic links";
+		break;
+	case CL_EXISTS:
+		text = "something that is no directory is in the way of the "
+		    "work directory";
+		break;
+	case CL_TOOBIG:
+		text = "the work directory's name is too long";
+		break;
+	default:
+		text = "the work directory cannot be made";
+		log_error("start-workdir", "handle=%s reason=\"%s\"",
+		    log_q(st->handle_id), cl_strerror(r));
+		break;
+	}
+	start_refuse_log(st, code, text);
+}
+
+/* Is it well-formed, valid, supported? */
+static int
+start_check(struct start *st)
+{
+	const char *no;
+	char *why = NULL;
+	int r;
+
+	if (spec_check_siblings(&st->spec, &why) != 0) {
+		start_refuse_log(st, "protocol",
+		    why == NULL ? "malformed start" : why);
+		free(why);
+		return -1;
+	}
+	if (spec_check(&st->spec, &why) != 0) {
+		start_refuse_log(st, NULL,
+		    why == NULL ? "invalid spec" : why);
+		free(why);
+		return -1;
+	}
+	/* A path that must not be is told before what cannot be. */
+	r = workdir_check(&st->a->root, st->spec.work_dir);
+	if (r != 0) {
+		start_refuse_workdir(st, r);
+		return -1;
+	}
+	if ((no = start_check_support(st->a, &st->spec)) != NULL) {
+		start_refuse_log(st, NULL, no);
+		return -1;
+	}
+	return 0;
+}
+
+/* Directories, relocation, what a revoke will find; the contents are written
+ * once the record is on disk (workload_lease.c). */
+static int
+start_make_lease(struct start *st)
+{
+	struct holding *h;
+	int r;
+
+	if ((h = calloc(1, sizeof(*h))) == NULL)
+		return CL_NOMEM;
+	holding_init(h);
+	if ((r = secretfiles_make_dirs(st->a->lease_base, &st->spec,
+	    st->a->work_uid, st->a->work_gid, &h->set)) == 0 &&
+	    (r = secretfiles_relocate(&h->set, &st->spec)) == 0)
+		r = holding_bind(h, &st->spec);
+	if (r != 0 || holding_is_empty(h)) {
+		workload_lease_drop(h);
+		return r;
+	}
+	st->holding = h;
+	return CL_OK;
+}
+
+static void
+start_launch(struct start *st)
+{
+	struct workload_start ws = { .handle_id = st->handle_id,
+	    .job = &st->job, .spec = &st->spec, .ask = st->ask };
+	char *why = NULL;
+	int r;
+
+	r = workdir_open(&st->a->root, st->spec.work_dir, &st->wd);
+	if (r != 0) {
+		start_refuse_workdir(st, r);
+		return;
+	}
+	if ((r = start_make_lease(st)) != 0) {
+		start_refuse_log(st, NULL, r == CL_LIMIT ?
+		    "the start declares too many secret directories" :
+		    "the secret files cannot be placed");
+		return;
+	}
+	r = workdir_open_home(&st->a->root, &st->wd, &st->home);
+	if (r == 0)
+		r = start_make_job(st->a, &st->spec, st->handle_id,
+		    st->wd.path, st->home, &st->job);
+	if (r == 0 && st->holding != NULL)
+		r = start_add_leases(&st->holding->set, &st->job);
+	if (r == 0)
+		r = work_make(st->a, &st->spec, st->handle_id, &st->wd,
+		    &st->work, &why);
+	if (r != 0) {
+		workload_lease_drop(st->holding);
+		st->holding = NULL;
+		start_refuse_log(st, NULL, why != NULL ? why :
+		    "the workload's environment cannot be made");
+		free(why);
+		return;
+	}
+	ws.tree_fd = st->wd.fd;
+	ws.holding = st->holding;
+	ws.work = st->work;
+	if (st->work != NULL) {	/* its texts are told later */
+		st->work->redact = st->redact;
+		st->redact = NULL;
+	}
+	st->work = NULL;
+	st->wd.fd = -1;
+	st->holding = NULL;
+	r = workloads_start(st->a->workloads, &ws);
+	if (r != 0) {
+		log_error("start", "handle=%s reason=\"%s\"",
+		    log_q(st->handle_id), cl_strerror(r));
+		start_refuse(st->a, st->ask, NULL, r == CL_SYSTEM &&
+		    (errno == ENOSPC || errno == EDQUOT) ?
+		    "the device's disk is full" :
+		    "the workload's supervisor cannot be started");
+	}
+}
+
+/* Before anything of the start is quoted anywhere. */
+static int
+start_make_redact(struct start *st)
+{
+	size_t i;
+	int r;
+
+	if ((st->redact = redact_new()) == NULL)
+		return CL_NOMEM;
+	r = redact_add_env(st->redact, st->spec.env, st->spec.nenv);
+	for (i = 0; r == 0 && i < st->spec.nsecret_files; i++)
+		r = redact_add(st->redact,
+		    st->spec.secret_files[i].content.data,
+		    st->spec.secret_files[i].content.len);
+	return r;
+}
+
+static void
+start_serve(struct start *st)
+{
+	/* The same start again is no second start. */
+	if (workloads_answer_again(st->a->workloads, st->handle_id, st->ask))
+		return;
+	if (start_make_redact(st) != 0) {
+		start_refuse(st->a, st->ask, NULL,
+		    "the start carries more secrets than can be redacted");
+		return;
+	}
+	if (start_check(st) != 0)
+		return;
+	if (!agentd_is_serving(st->a))
+		start_refuse_log(st, "busy", "the device is shutting down");
+	else if (workloads_is_full(st->a->workloads))
+		start_refuse_log(st, "busy",
+		    "the device runs as many workloads as it may");
+	else
+		start_launch(st);
+}
+
+int
+start_answer(struct agentd *a, const struct workload_ask *ask,
+    const char *handle_id, const uint8_t *data, size_t len)
+{
+	struct start st;
+	struct buf b;
+	int r;
+
+	memset(&st, 0, sizeof(st));
+	st.a = a;
+	st.ask = ask;
+	st.handle_id = handle_id;
+	st.wd.fd = -1;
+	spec_init(&st.spec);
+	buf_init_read(&b, data, len);
+	r = spec_get(&b, &st.spec);
+	if (r == 0)
+		r = buf_end(&b);
+	if (r == 0)
+		start_serve(&st);
+	/* A shipped branch that this start did not take. */
+	incoming_drop(a, handle_id);
+	workload_lease_drop(st.holding);
+	redact_free(st.redact);
+	work_free(st.work);
+	workdir_close(&st.wd);
+	free(st.home);
+	shim_job_clear(&st.job);
+	spec_clear(&st.spec);
+	return r == CL_NOMEM ? CL_OK : r;
+}

@@ -1,0 +1,374 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Jobs of workloads, in the device monitor.  Two channels: to the shim,
+ * which we started, and to the job in it, which reads what forges and
+ * workloads wrote and may have been taken over by them.  What it says is
+ * held against the catalogue, decoded to the last byte, and believed as far
+ * as a workload is: its texts are shown, its names checked by the caller.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include <event2/event.h>
+
+#include "wjob.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/base/xmem.h"
+#include "common/model/devjob.h"
+#include "agentd.h"
+#include "filters.h"
+#include "start.h"
+#include "workload_int.h"
+
+#define WJOB_QUEUE 32
+/* Its own deadline comes first, and leaves it time to roll back. */
+#define WJOB_GRACE_S 60
+
+struct wjob {
+	struct workload *w;
+	struct chan shim;
+	struct chan job;
+	struct event *timer;
+	struct event *turn;		/* `done` from the loop */
+	pid_t pid;
+	uint64_t ticks;
+	wjob_fn *done;
+	struct devjob_result res;
+	int has_res;
+	int is_done;
+	int is_cancelled;
+	char failure[MAX_SHIM_ERROR_LEN + 64];
+};
+
+/* The first reason stays. */
+static void
+wjob_fail(struct wjob *j, const char *why)
+{
+	if (j->failure[0] == '\0')
+		strlcpy(j->failure, why, sizeof(j->failure));
+}
+
+static void
+wjob_on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	struct wjob *j = arg;
+
+	(void)fd;
+	(void)what;
+	if (!j->has_res) {
+		j->res.outcome = DEVJOB_FAILED;
+		j->res.error = strdup(j->failure[0] != '\0' ? j->failure :
+		    "the job ended without a result");
+	}
+	j->done(j->w, &j->res);
+}
+
+/* Over: nothing of it is waited for any more. */
+static void
+wjob_finish(struct wjob *j)
+{
+	if (j->is_done)
+		return;
+	j->is_done = 1;
+	event_del(j->timer);
+	event_active(j->turn, EV_TIMEOUT, 0);
+}
+
+static void
+wjob_kill(struct wjob *j)
+{
+	if (j->pid > 0 && procid_is_alive(j->pid, j->ticks))
+		(void)kill(j->pid, SIGKILL);
+}
+
+/* ----------------------------------------------------------- the job says */
+
+static int
+wjob_on_result(struct wjob *j, struct imsg *m)
+{
+	int r;
+
+	r = field_get(&devjob_result_table, &m->body, &j->res);
+	if (r == 0 && (buf_end(&m->body) != 0 ||
+	    j->res.outcome < DEVJOB_OK)) {
+		field_clear(&devjob_result_table, &j->res);
+		r = CL_FORMAT;
+	}
+	j->has_res = r == 0;
+	return r;
+}
+
+static int
+wjob_on_msg(void *arg, struct imsg *m)
+{
+	return m->type == MSG_JOB_DONE ? wjob_on_result(arg, m) : CL_FORMAT;
+}
+
+static void
+wjob_on_end(void *arg, const char *why)
+{
+	struct wjob *j = arg;
+
+	if (why == NULL)
+		return;		/* its shim says how it ended */
+	log_error("child-violation", "child=job handle=%s reason=%s",
+	    log_q(j->w->handle_id), log_q(why));
+	wjob_fail(j, "the job broke the rules of its channel");
+	wjob_kill(j);
+}
+
+/* ---------------------------------------------------------- the shim says */
+
+static int
+wjob_on_failed(struct wjob *j, struct imsg *m)
+{
+	char text[MAX_SHIM_ERROR_LEN + 1];
+
+	buf_get_str(&m->body, text, sizeof(text) - 1);
+	if (buf_end(&m->body) != 0)
+		return CL_FORMAT;
+	wjob_fail(j, text);
+	return CL_OK;
+}
+
+static int
+wjob_on_exited(struct wjob *j, struct imsg *m)
+{
+	struct shim_exit end;
+
+	if (shim_exit_get(&m->body, &end) != 0 || buf_end(&m->body) != 0)
+		return CL_FORMAT;
+	(void)chan_send(&j->shim, MSG_SHIM_RELEASE, 0, NULL, -1);
+	if (end.state != HS_EXITED || end.exit_code != 0)
+		wjob_fail(j, *end.error != '\0' ? end.error :
+		    j->is_cancelled ? "cancelled by a signal" :
+		    "the job died");
+	return CL_OK;
+}
+
+static int
+wjob_on_shim_msg(void *arg, struct imsg *m)
+{
+	struct wjob *j = arg;
+
+	switch (m->type) {
+	case MSG_SHIM_STARTED:
+		j->shim.state = MS_SERVING;
+		return CL_OK;
+	case MSG_SHIM_FAILED:
+		return wjob_on_failed(j, m);
+	case MSG_SHIM_EXITED:
+		return wjob_on_exited(j, m);
+	default:
+		return CL_FORMAT;
+	}
+}
+
+static void
+wjob_on_shim_end(void *arg, const char *why)
+{
+	struct wjob *j = arg;
+
+	if (why != NULL) {
+		log_error("child-violation", "child=cloop-shim handle=%s "
+		    "reason=%s", log_q(j->w->handle_id), log_q(why));
+		wjob_kill(j);
+	}
+	workloads_sweep_groups(j->w->ws);
+	wjob_fail(j, "the job's supervisor died");
+	/* What the job said before is in its channel: read that first. */
+	wjob_finish(j);
+}
+
+/* ------------------------------------------------------------------ launch */
+
+static int
+wjob_send_memfd(struct chan *c, uint32_t type, const struct buf *b)
+{
+	int r = buf_error(b);
+
+	return r != 0 ? r : chan_send_memfd(c, type, 0, b->data, b->len);
+}
+
+static int
+wjob_send_fd(struct chan *c, uint32_t type, int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy == -1 ? CL_SYSTEM : chan_send(c, type, 0, NULL, copy);
+}
+
+/* The orders of the job itself. */
+static int
+wjob_send_plan(struct wjob *j, const struct wjob_opts *o)
+{
+	struct buf b;
+	int r;
+
+	buf_init(&b, MAX_DEVJOB_LEN);
+	field_put(&devjob_plan_table, o->plan, &b);
+	r = wjob_send_memfd(&j->job, MSG_JOB_PLAN, &b);
+	buf_clear(&b);		/* wipes */
+	if (r == 0 && o->file_fd != -1)
+		r = wjob_send_fd(&j->job, MSG_JOB_FILE, o->file_fd);
+	return r != 0 ? r : chan_send(&j->job, MSG_JOB_GO, 0, NULL, -1);
+}
+
+static int
+wjob_send_all(struct wjob *j, const struct wjob_opts *o, int job_fd)
+{
+	struct workload *w = j->w;
+	struct shim_job job;
+	struct buf b;
+	int fd, r;
+
+	if ((r = start_make_step(w->ws->a, w->handle_id, o->program, o->tree,
+	    o->plan->timeout_s + WJOB_GRACE_S, &job)) != 0)
+		return r;
+	job.peers = o->peers;
+	buf_init(&b, MAX_SPEC_LEN);
+	shim_job_put(&b, &job);
+	memset(&job.peers, 0, sizeof(job.peers));	/* not ours */
+	r = wjob_send_memfd(&j->shim, MSG_SHIM_JOB, &b);
+	buf_clear(&b);
+	shim_job_clear(&job);
+	if (r != 0 ||
+	    (r = handledir_open_spool(&w->dir, O_RDWR, &fd)) != 0 ||
+	    (r = chan_send(&j->shim, MSG_SHIM_SPOOL, 0, NULL, fd)) != 0 ||
+	    (r = wjob_send_fd(&j->shim, MSG_SHIM_WAKE, w->wake_fd)) != 0 ||
+	    (r = wjob_send_fd(&j->shim, MSG_SHIM_DIR, w->dir.fd)) != 0 ||
+	    (r = wjob_send_fd(&j->shim, MSG_SHIM_TREE, o->tree_fd)) != 0 ||
+	    (r = filters_send(w->ws->a, &j->shim)) != 0 ||
+	    (r = wjob_send_fd(&j->shim, MSG_SHIM_STDIN, job_fd)) != 0)
+		return r;
+	return chan_send(&j->shim, MSG_SHIM_GO, 0, NULL, -1);
+}
+
+static void
+wjob_on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct wjob *j = arg;
+
+	(void)fd;
+	(void)what;
+	wjob_fail(j, j->is_cancelled ? "cancelled by a signal" :
+	    "the job did not end in time");
+	wjob_kill(j);
+	wjob_finish(j);
+}
+
+static void
+wjob_set_timer(struct wjob *j, int64_t s)
+{
+	struct timeval tv = { .tv_sec = s };
+
+	event_del(j->timer);
+	event_add(j->timer, &tv);
+}
+
+static int
+wjob_open(struct wjob *j, const struct wjob_opts *o)
+{
+	struct event_base *base = j->w->ws->a->base;
+	int fds[2], fd, r;
+
+	j->timer = event_new(base, -1, 0, wjob_on_timer, j);
+	j->turn = event_new(base, -1, 0, wjob_on_turn, j);
+	if (j->timer == NULL || j->turn == NULL)
+		return CL_NOMEM;
+	if ((r = shims_start(j->w->ws->a, &j->pid, &fd)) != 0)
+		return r;
+	j->ticks = procid_load_ticks(j->pid);
+	if ((r = chan_open(&j->shim, base, fd, MSG_S2M, WJOB_QUEUE,
+	    wjob_on_shim_msg, wjob_on_shim_end, j)) != 0)
+		return r;
+	if ((r = imsg_pair(fds)) != 0)
+		return r;
+	if ((r = chan_open(&j->job, base, fds[0], MSG_J2M, WJOB_QUEUE,
+	    wjob_on_msg, wjob_on_end, j)) == 0) {
+		j->job.state = MS_SERVING;
+		if ((r = wjob_send_plan(j, o)) == 0)
+			r = wjob_send_all(j, o, fds[1]);
+	}
+	close(fds[1]);
+	return r;
+}
+
+int
+wjob_start(struct workload *w, const struct wjob_opts *o, struct wjob **jobp)
+{
+	struct wjob *j = xcalloc(1, sizeof(*j));
+	int r;
+
+	*jobp = NULL;
+	j->w = w;
+	j->done = o->done;
+	field_init(&devjob_result_table, &j->res);
+	r = wjob_open(j, o);
+	if (o->file_fd != -1)
+		close(o->file_fd);
+	secret_clear(&o->plan->password);
+	secret_clear(&o->plan->seed);
+	if (r != 0) {
+		log_error("job-start", "program=%s handle=%s reason=\"%s\"",
+		    o->program, log_q(w->handle_id), cl_strerror(r));
+		wjob_free(j);
+		return r;
+	}
+	wjob_set_timer(j, o->plan->timeout_s + 2 * WJOB_GRACE_S);
+	log_info("job-start", "program=%s handle=%s shim=%ld", o->program,
+	    log_q(w->handle_id), (long)j->pid);
+	*jobp = j;
+	return CL_OK;
+}
+
+void
+wjob_cancel(struct wjob *j)
+{
+	struct buf b;
+
+	if (j == NULL || j->is_cancelled || j->is_done)
+		return;
+	j->is_cancelled = 1;
+	buf_init(&b, 1);
+	buf_put_u8(&b, SIG_TERMINATE);
+	(void)chan_send(&j->shim, MSG_SHIM_SIGNAL, 0, &b, -1);
+	buf_clear(&b);
+	wjob_set_timer(j, KILL_GRACE_MS / 1000 + 1);
+}
+
+void
+wjob_free(struct wjob *j)
+{
+	if (j == NULL)
+		return;
+	chan_close(&j->job);
+	chan_close(&j->shim);
+	if (j->timer != NULL)
+		event_free(j->timer);
+	if (j->turn != NULL)
+		event_free(j->turn);
+	field_clear(&devjob_result_table, &j->res);
+	free(j);
+}
+
+int
+wjob_on_exit(struct wjob *j, pid_t pid)
+{
+	if (j == NULL || j->pid != pid)
+		return 0;
+	j->pid = 0;
+	return 1;
+}

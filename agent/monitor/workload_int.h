@@ -1,0 +1,173 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Inside of the workload table: for workloads.c, workload_*.c, revoke.c and
+ * refresh.c only.
+ */
+#ifndef CLOOP_WORKLOAD_INT_H
+#define CLOOP_WORKLOAD_INT_H
+
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <stdint.h>
+
+#include "common/msg/chan.h"
+#include "common/output/spool.h"
+#include "sandbox/box/shim.h"
+#include "handledir.h"
+#include "vault.h"
+#include "work.h"
+#include "workloads.h"
+
+struct event;
+struct field_table;
+struct spec_secret_file;
+
+/*
+ *	PREPARING	its tree is built	-> LAUNCHING, DEAD
+ *	LAUNCHING	shim has the job	-> RUNNING, DEAD
+ *	ADOPTING	a dead agent's		-> RUNNING, ENDED
+ *	RUNNING		the command runs	-> RETURNING, ENDED,
+ *						   DEAD (refused)
+ *	RETURNING	its work is collected	-> ENDED, DEAD (refused)
+ *	ENDED		the end is owed		-> DEAD (delivered)
+ *	DEAD		freed at the end of the turn
+ */
+enum workload_state {
+	WL_PREPARING, WL_LAUNCHING, WL_ADOPTING, WL_RUNNING, WL_RETURNING,
+	WL_ENDED, WL_DEAD
+};
+
+/* A shim makes its adoption socket once it notices that we are gone. */
+#define WORKLOAD_RETRY_MS 50
+
+/* Repeated starts of one handle that wait for the same answer. */
+#define WORKLOAD_MAX_ASKS 8
+
+struct workload {
+	TAILQ_ENTRY(workload) entry;
+	struct workloads *ws;
+	enum workload_state state;
+	uint64_t slot;			/* random, never reused */
+	char handle_id[MAX_ID_LEN + 1];
+	struct handledir dir;
+	struct spool spool;		/* mapped: sent, acked, link_up */
+	int has_spool;
+	int wake_fd;			/* eventfd; the shim and the fetcher
+					 * hold copies */
+	struct chan chan;		/* to the shim */
+	pid_t shim_pid;
+	uint64_t shim_ticks;
+	struct event *timer;		/* what it means: the state */
+	int64_t adopt_until;		/* monotonic ms */
+	int64_t pid;			/* of the command */
+	uint64_t pid_ticks;
+	int64_t started_at;		/* wall ns */
+	struct shim_exit end;
+	int is_told;			/* the hub was told the end: it takes no
+					 * place any more */
+	int is_refused;			/* forget silently once it ended */
+	int is_killed;			/* by a revoke */
+	int is_cancelled;		/* a lease went before it ran */
+	struct holding *holding;	/* NULL: no lease, or given back */
+	struct work *work;		/* NULL: nothing goes in or back */
+	int nkills;			/* escalation steps taken */
+	int pending_sig;		/* came before the start was decided */
+	struct workload_ask asks[WORKLOAD_MAX_ASKS];
+	size_t nasks;
+};
+
+TAILQ_HEAD(workload_list, workload);
+TAILQ_HEAD(revoke_list, revoke);
+TAILQ_HEAD(refresh_list, refresh);
+
+struct workloads {
+	struct agentd *a;
+	struct workload_list list;
+	unsigned int n;
+	int base_fd;			/* StateDirectory/handles */
+	char *socket_dir;		/* RuntimeDirectory/shim */
+	struct event *reap;		/* frees DEAD ones */
+	void (*adopted)(struct agentd *);
+	int is_link_up;
+	struct revoke_list revokes;	/* under way */
+	struct refresh_list refreshes;
+	uint64_t next_redact;		/* request ids of SHIM_REDACT */
+	struct tombstones tombstones;
+	struct event *sweep;
+	struct event *group_sweep;
+};
+
+/* workloads.c */
+struct workload *workload_new(struct workloads *ws, const char *handle_id,
+    uint64_t slot, enum workload_state state);
+void workload_enter_state(struct workload *w, enum workload_state state,
+    const char *why);
+/* Take it out: files, channel, memory (later). */
+void workload_forget(struct workload *w, const char *why);
+/* The command is over, or lost: tell the fetcher, or forget if refused. */
+void workload_end(struct workload *w, const struct shim_exit *end);
+void workload_set_timer(struct workload *w, int64_t ms);
+/* The path of its adoption socket; CL_TOOBIG for sockaddr_un. */
+int workload_format_socket(const struct workload *w, char *dst,
+    size_t dstlen);
+/* Make the eventfd. */
+int workload_make_wake(struct workload *w);
+/* The work of work.h is done: go on, or refuse the start with this text. */
+void workload_prepared(struct workload *w, const char *why);
+void workload_returned(struct workload *w);
+/* Answer all who asked for this start. */
+void workload_answer_started(struct workload *w);
+void workload_announce(struct workload *w);
+
+/* workload_shim.c */
+int workload_shim_open(struct workload *w, int fd);
+int workload_shim_launch(struct workload *w,
+    const struct workload_start *st);
+int workload_shim_signal(struct workload *w, int sig);
+/* A deadline of the launch or of an escalation has passed. */
+void workload_shim_on_timer(struct workload *w);
+/* TERM now, KILL when its leader ended or after the grace time, then the shim
+ * itself. */
+void workload_shim_terminate(struct workload *w);
+/* Without a shim: by its record, else as lost. */
+void workload_shim_gone(struct workload *w);
+/* A shim has ended; one that was killed left its cgroup: take it away, a
+ * moment after the last process in it. */
+void workloads_sweep_groups(struct workloads *ws);
+
+/* workload_lease.c */
+/* Before the shim exists: the record, then the files. */
+int workload_lease_place(struct workload *w, const struct spec *spec);
+/* The locks of its directories and the values to hide, to its shim. */
+int workload_lease_send(struct workload *w, const struct spec *spec);
+/* SHIM_REDACT with the contents of n files; answered when id is not 0. */
+int workload_lease_send_values(struct workload *w, uint64_t id,
+    const struct spec_secret_file *files, size_t n);
+/* What an earlier agent noted; wiped at once when the start never ran. */
+void workload_lease_load(struct workload *w);
+void workload_lease_wipe_record(int dir_fd, const char *name);
+/* The workload is over, on any path: wipe and forget. */
+void workload_lease_release(struct workload *w);
+/* The answer to the fetcher, a table in a memfd. */
+void workload_lease_answer(struct workloads *ws, uint32_t type,
+    const struct workload_ask *ask, const struct field_table *t,
+    const void *v);
+
+/* revoke.c, refresh.c: a workload is over; a shim has learned a value. */
+void revoke_on_end(struct workloads *ws, uint64_t slot);
+void revoke_on_forced(struct workloads *ws, uint64_t slot);
+void refresh_on_end(struct workloads *ws, uint64_t slot);
+void refresh_on_redacted(struct workloads *ws, uint64_t slot, uint64_t id,
+    int ok);
+void revoke_free_all(struct workloads *ws);
+void refresh_free_all(struct workloads *ws);
+
+/* workload_adopt.c */
+void workload_adopt_on_timer(struct workload *w);
+/* One of the adopted ones is decided: tell `adopted` after the last. */
+void workload_adopt_check(struct workloads *ws);
+
+#endif

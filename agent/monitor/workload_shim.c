@@ -1,0 +1,483 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The device monitor's talk with the shims.  A shim is started for us and
+ * runs as root until it has become the workload's user; afterwards a
+ * workload may have taken it over.  So its messages are held against the
+ * catalogue, its numbers are reported to the hub but decide nothing here,
+ * and it has deadlines: for the launch, and for each step of ending it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include <event2/event.h>
+
+#include "common/base/crash.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "sandbox/box/cgroup.h"
+#include "agentd.h"
+#include "filters.h"
+#include "start.h"
+#include "workload_int.h"
+
+#define SHIM_QUEUE_MAX 64	/* messages to one shim; it reads at once */
+
+/* ------------------------------------------------------------- its answers */
+
+/* Refuse the start for everybody who asked, and forget it. */
+static void
+workload_shim_refuse(struct workload *w, const char *text)
+{
+	size_t i;
+
+	log_info("workload-refused-start", "handle=%s reason=%s",
+	    log_q(w->handle_id), log_q(text));
+	workloads_sweep_groups(w->ws);
+	/* Whoever hears of it finds nothing left. */
+	workload_lease_release(w);
+	for (i = 0; i < w->nasks; i++)
+		start_refuse(w->ws->a, &w->asks[i], NULL, text);
+	w->nasks = 0;
+	workload_forget(w, "not started");
+}
+
+static void
+workload_shim_decided(struct workload *w)
+{
+	int sig = w->pending_sig;
+
+	w->pending_sig = 0;
+	if (w->is_refused)
+		workload_shim_terminate(w);
+	else if (sig != 0)
+		(void)workload_shim_signal(w, sig);
+}
+
+/*
+ * A lease it was to be given was taken back while it started: it runs by now,
+ * and is ended before anybody hears of it.
+ */
+static void
+workload_shim_cancel(struct workload *w)
+{
+	static const char text[] = "lease revoked before launch";
+	size_t i;
+
+	log_info("workload-refused-start", "handle=%s reason=\"%s\"",
+	    log_q(w->handle_id), text);
+	for (i = 0; i < w->nasks; i++)
+		start_refuse(w->ws->a, &w->asks[i], NULL, text);
+	w->nasks = 0;
+	w->is_refused = 1;
+	w->nkills = 1;
+	(void)workload_shim_signal(w, SIG_KILL);
+	workload_set_timer(w, KILL_GRACE_MS);
+}
+
+static int
+workload_shim_on_started(struct workload *w, struct imsg *m)
+{
+	int64_t pid = buf_get_i64(&m->body);
+	int64_t started_at = buf_get_i64(&m->body);
+	int was_adopting = w->state == WL_ADOPTING;
+
+	if (buf_end(&m->body) != 0 || pid <= 0 || pid > INT32_MAX ||
+	    (w->state != WL_LAUNCHING && w->state != WL_ADOPTING))
+		return CL_FORMAT;
+	CRASH_POINT("start.started");
+	w->pid = pid;
+	w->pid_ticks = procid_load_ticks((pid_t)pid);
+	w->started_at = started_at;
+	w->chan.state = MS_SERVING;
+	workload_enter_state(w, WL_RUNNING, was_adopting ? "adopted" :
+	    "started");
+	if (w->is_cancelled) {
+		workload_shim_cancel(w);
+		return CL_OK;
+	}
+	log_info(was_adopting ? "workload-adopted" : "workload-start",
+	    "handle=%s pid=%lld shim=%ld", log_q(w->handle_id),
+	    (long long)pid, (long)w->shim_pid);
+	if (was_adopting)
+		workload_adopt_check(w->ws);
+	else {
+		/* Started before the first output. */
+		workload_announce(w);
+		workload_answer_started(w);
+	}
+	workload_shim_decided(w);
+	return CL_OK;
+}
+
+static int
+workload_shim_on_failed(struct workload *w, struct imsg *m)
+{
+	char text[MAX_ERROR_TEXT_LEN + 1];
+
+	buf_get_str(&m->body, text, sizeof(text) - 1);
+	if (buf_end(&m->body) != 0 || w->state != WL_LAUNCHING)
+		return CL_FORMAT;
+	workload_shim_refuse(w, w->is_cancelled ?
+	    "lease revoked before launch" :
+	    *text == '\0' ? "the start failed" : text);
+	return CL_OK;
+}
+
+static int
+workload_shim_on_redacted(struct workload *w, struct imsg *m)
+{
+	int ok = buf_get_bool(&m->body);
+
+	if (buf_end(&m->body) != 0)
+		return CL_FORMAT;
+	if (m->id != 0)		/* 0: before the launch, which tells */
+		refresh_on_redacted(w->ws, w->slot, m->id, ok);
+	return CL_OK;
+}
+
+static int
+workload_shim_on_exited(struct workload *w, struct imsg *m)
+{
+	struct shim_exit end;
+
+	if (shim_exit_get(&m->body, &end) != 0 || buf_end(&m->body) != 0 ||
+	    w->state != WL_RUNNING)
+		return CL_FORMAT;
+	CRASH_POINT("end.told");
+	/* The record is on disk: the shim has nothing left to do. */
+	(void)chan_send(&w->chan, MSG_SHIM_RELEASE, 0, NULL, -1);
+	chan_close(&w->chan);
+	workload_end(w, &end);
+	CRASH_POINT("end.passed");
+	return CL_OK;
+}
+
+static int
+workload_shim_on_msg(void *arg, struct imsg *m)
+{
+	struct workload *w = arg;
+
+	switch (m->type) {
+	case MSG_SHIM_STARTED:
+		return workload_shim_on_started(w, m);
+	case MSG_SHIM_FAILED:
+		return workload_shim_on_failed(w, m);
+	case MSG_SHIM_EXITED:
+		return workload_shim_on_exited(w, m);
+	case MSG_SHIM_REDACT_ANS:
+		return workload_shim_on_redacted(w, m);
+	default:
+		return CL_FORMAT;
+	}
+}
+
+static void
+workload_on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+	struct workloads *ws = arg;
+
+	(void)fd;
+	(void)what;
+	if (cgroup_sweep())
+		workloads_sweep_groups(ws);
+}
+
+void
+workloads_sweep_groups(struct workloads *ws)
+{
+	static const struct timeval pause = { .tv_sec = 1 };
+
+	if (shims_sweep(ws->a))
+		return;
+	if (ws->group_sweep == NULL)
+		ws->group_sweep = evtimer_new(ws->a->base, workload_on_sweep,
+		    ws);
+	if (ws->group_sweep != NULL &&
+	    !evtimer_pending(ws->group_sweep, NULL))
+		evtimer_add(ws->group_sweep, &pause);
+}
+
+static void
+workload_shim_on_end(void *arg, const char *why)
+{
+	struct workload *w = arg;
+
+	if (why != NULL) {
+		log_error("child-violation", "child=cloop-shim handle=%s "
+		    "reason=%s", log_q(w->handle_id), log_q(why));
+		if (w->shim_pid > 0 &&
+		    procid_is_alive(w->shim_pid, w->shim_ticks))
+			(void)kill(w->shim_pid, SIGKILL);
+	}
+	if (w->state == WL_ADOPTING)
+		workload_set_timer(w, WORKLOAD_RETRY_MS);
+	else if (w->state == WL_LAUNCHING || w->state == WL_PREPARING)
+		workload_shim_refuse(w, "the workload's supervisor ended "
+		    "before the start was decided");
+	else if (w->state == WL_RUNNING)
+		workload_shim_gone(w);
+}
+
+/*
+ * No shim any more.  Its record says how the workload ended; without one it
+ * is lost, and what may be left of it is killed: a process group that is
+ * still the one we saw start, nobody else's (BC-49).
+ */
+void
+workload_shim_gone(struct workload *w)
+{
+	struct shim_exit end;
+
+	if (shim_exit_load(w->dir.fd, &end) == 0) {
+		workload_end(w, &end);
+		return;
+	}
+	if (w->pid > 1 && procid_is_alive((pid_t)w->pid, w->pid_ticks))
+		(void)kill((pid_t)-w->pid, SIGKILL);
+	memset(&end, 0, sizeof(end));
+	end.state = HS_FAILED;
+	end.exit_code = -1;
+	end.started_at = w->started_at;
+	end.finished_at = util_wall_ns();
+	strlcpy(end.error, "the workload's supervisor died on the device",
+	    sizeof(end.error));
+	if (w->has_spool)
+		end.total_raw = spool_load_u64(&w->spool.head->total);
+	workload_end(w, &end);
+}
+
+int
+workload_shim_open(struct workload *w, int fd)
+{
+	return chan_open(&w->chan, w->ws->a->base, fd, MSG_S2M,
+	    SHIM_QUEUE_MAX, workload_shim_on_msg, workload_shim_on_end, w);
+}
+
+/* ------------------------------------------------------------------ launch */
+
+static int
+workload_shim_send_job(struct workload *w, const struct shim_job *job)
+{
+	struct buf b;
+	int r;
+
+	buf_init(&b, MAX_SPEC_LEN);
+	shim_job_put(&b, job);
+	if ((r = buf_error(&b)) == 0)
+		r = chan_send_memfd(&w->chan, MSG_SHIM_JOB, 0, b.data, b.len);
+	buf_clear(&b);
+	return r;
+}
+
+/* A copy of one of our descriptors; -1 makes chan_send fail as it should. */
+static int
+workload_shim_send_fd(struct workload *w, uint32_t type, int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (copy == -1)
+		return CL_SYSTEM;
+	return chan_send(&w->chan, type, 0, NULL, copy);
+}
+
+static int
+workload_shim_send_all(struct workload *w, const struct workload_start *st)
+{
+	int fd, r;
+
+	if ((r = workload_shim_send_job(w, st->job)) != 0 ||
+	    (r = handledir_open_spool(&w->dir, O_RDWR, &fd)) != 0 ||
+	    (r = chan_send(&w->chan, MSG_SHIM_SPOOL, 0, NULL, fd)) != 0 ||
+	    (r = workload_shim_send_fd(w, MSG_SHIM_WAKE, w->wake_fd)) != 0 ||
+	    (r = workload_shim_send_fd(w, MSG_SHIM_DIR, w->dir.fd)) != 0 ||
+	    (r = workload_shim_send_fd(w, MSG_SHIM_TREE, st->tree_fd)) != 0 ||
+	    (r = filters_send(w->ws->a, &w->chan)) != 0 ||
+	    (r = workload_lease_send(w, st->spec)) != 0)
+		return r;
+	return CL_OK;
+}
+
+static int
+workload_shim_send_go(struct workload *w)
+{
+	int r = chan_send(&w->chan, MSG_SHIM_GO, 0, NULL, -1);
+
+	if (r == 0)
+		workload_set_timer(w, SHIM_START_TIMEOUT_MS);
+	return r;
+}
+
+/* The shim waited for its GO meanwhile, with all it needs. */
+void
+workload_prepared(struct workload *w, const char *why)
+{
+	if (w->state != WL_PREPARING)
+		return;
+	if (w->is_cancelled)
+		why = "lease revoked before launch";
+	workload_enter_state(w, WL_LAUNCHING, why == NULL ? "prepared" :
+	    "not prepared");
+	if (why == NULL && !w->is_refused && workload_shim_send_go(w) != 0)
+		why = "the workload's supervisor cannot be started";
+	if (why != NULL || w->is_refused)
+		workload_shim_refuse(w, why != NULL ? why : "refused");
+}
+
+static int
+workload_shim_spawn(struct workload *w)
+{
+	struct handle_meta meta;
+	int fd, r;
+
+	if ((r = shims_start(w->ws->a, &w->shim_pid, &fd)) != 0)
+		return r;
+	if ((r = workload_shim_open(w, fd)) != 0)
+		return r;
+	w->shim_ticks = procid_load_ticks(w->shim_pid);
+	/* Before GO: from here on the workload may exist without us. */
+	memset(&meta, 0, sizeof(meta));
+	strlcpy(meta.handle_id, w->handle_id, sizeof(meta.handle_id));
+	meta.slot = w->slot;
+	meta.shim_pid = w->shim_pid;
+	meta.shim_ticks = w->shim_ticks;
+	procid_load_boot(meta.boot_id);
+	meta.created_at = util_wall_ns();
+	return handledir_save_meta(&w->dir, &meta);
+}
+
+static int
+workload_shim_make_files(struct workload *w)
+{
+	const struct agent_conf *c = &w->ws->a->conf;
+	int fd, r;
+
+	if ((r = handledir_make(w->ws->base_fd, w->handle_id, w->slot,
+	    &w->dir)) != 0 ||
+	    (r = handledir_open_spool(&w->dir, O_RDWR | O_CREAT | O_EXCL,
+	    &fd)) != 0 ||
+	    (r = spool_init(&w->spool, fd, c->retain_unacked,
+	    c->spool_limit)) != 0)
+		return r;
+	w->has_spool = 1;
+	spool_save_u64(&w->spool.head->link_up,
+	    (uint64_t)w->ws->is_link_up);
+	return workload_make_wake(w);
+}
+
+int
+workload_shim_launch(struct workload *w, const struct workload_start *st)
+{
+	int r;
+
+	if ((r = workload_shim_make_files(w)) != 0 ||
+	    (r = workload_lease_place(w, st->spec)) != 0)
+		return r;
+	CRASH_POINT("start.files");
+	if ((r = workload_shim_spawn(w)) != 0)
+		return r;
+	CRASH_POINT("start.record");
+	if ((r = workload_shim_send_all(w, st)) != 0)
+		return r;
+	CRASH_POINT("start.go");
+	if (w->work == NULL)
+		return workload_shim_send_go(w);
+	workload_enter_state(w, WL_PREPARING, "work");
+	work_prepare(w);
+	return CL_OK;
+}
+
+/* Takes tree_fd and the holding; see workloads.h. */
+int
+workloads_start(struct workloads *ws, const struct workload_start *st)
+{
+	char path[108];		/* sun_path */
+	struct workload *w;
+	int r = CL_NOMEM;
+
+	w = workload_new(ws, st->handle_id, 0, WL_LAUNCHING);
+	if (w == NULL) {
+		workload_lease_drop(st->holding);
+		work_free(st->work);
+		goto out;
+	}
+	w->holding = st->holding;
+	w->work = st->work;
+	w->asks[w->nasks++] = *st->ask;
+	if (workload_format_socket(w, path, sizeof(path)) == 0)
+		st->job->socket = strdup(path);
+	else
+		log_warn("workload-socket", "handle=%s reason=\"the path of "
+		    "RuntimeDirectory is too long: the workload cannot be "
+		    "found again after a restart\"", log_q(st->handle_id));
+	if ((r = workload_shim_launch(w, st)) != 0) {
+		int saved = errno;
+
+		/* Its channel closes: a shim without GO exits by itself. */
+		workload_forget(w, "launch failed");
+		errno = saved;
+	}
+ out:
+	close(st->tree_fd);
+	return r;
+}
+
+/* ----------------------------------------------------------------- signals */
+
+int
+workload_shim_signal(struct workload *w, int sig)
+{
+	struct buf b;
+	int r;
+
+	buf_init(&b, 1);
+	buf_put_u8(&b, (uint8_t)sig);
+	r = chan_send(&w->chan, MSG_SHIM_SIGNAL, 0, &b, -1);
+	buf_clear(&b);
+	return r;
+}
+
+void
+workload_shim_terminate(struct workload *w)
+{
+	w->nkills = 0;
+	(void)workload_shim_signal(w, SHIM_SIG_STOP);
+	workload_set_timer(w, KILL_GRACE_MS);
+}
+
+void
+workload_shim_on_timer(struct workload *w)
+{
+	if (w->state == WL_LAUNCHING) {
+		log_error("workload-start", "handle=%s reason=\"no answer "
+		    "from its shim\"", log_q(w->handle_id));
+		if (w->shim_pid > 0)
+			(void)kill(w->shim_pid, SIGKILL);
+		workload_shim_refuse(w, "the start did not finish in time");
+		return;
+	}
+	if (w->state != WL_RUNNING || (!w->is_refused && !w->is_killed))
+		return;
+	if (w->nkills++ == 0) {
+		(void)workload_shim_signal(w, SIG_KILL);
+		workload_set_timer(w, KILL_GRACE_MS);
+		return;
+	}
+	/* It survives SIGKILL for 5 s: the shim itself does not react. */
+	log_error("workload-kill", "handle=%s reason=\"its shim does not "
+	    "react\"", log_q(w->handle_id));
+	revoke_on_forced(w->ws, w->slot);
+	chan_close(&w->chan);
+	if (w->shim_pid > 0 && procid_is_alive(w->shim_pid, w->shim_ticks))
+		(void)kill(w->shim_pid, SIGKILL);
+	workload_shim_gone(w);
+}

@@ -1,0 +1,86 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The client end of the control protocol (msgcat.h, hub-ctl), for cloopctl
+ * and cloop-enroll: connect, compare versions, send a request, read its
+ * rows.  Blocking with poll(2); no libevent, no globals, no logging.  The
+ * hub is trusted as far as its socket's owner: every row is still checked
+ * against the catalogue and its decoder.
+ *
+ *	if (ctlclient_open(path, &c, &e) != CL_OK) -> exit 3 or 1
+ *	ctlclient_send(c, MSG_CTL_PS, &body, -1, &req);
+ *	while ((r = ctlclient_read(c, -1, &m)) == CL_OK) {
+ *		m.id == req; m.type MSG_ROW_HANDLE: decode;
+ *		MSG_CTL_DONE: finished; MSG_CTL_ERR: ctlclient_get_error()
+ *		imsg_free(&m);
+ *	}
+ */
+#ifndef CLOOP_CTLCLIENT_H
+#define CLOOP_CTLCLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+#include "common/msg/imsg.h"
+
+struct buf;
+struct ctlclient;
+
+/* A refusal, printed as {"error":{"code","message","remedy"}}. */
+struct ctl_error {
+	char code[64];		/* sentinel in snake case, usage, busy, ... */
+	char message[MAX_ERROR_TEXT_LEN + 1024];
+	char remedy[1024];	/* "" when there is none */
+};
+
+/*
+ * Connect to the socket and exchange CTL_HELLO.  On failure *e tells why
+ * in words.  CL_NOTFOUND: the hub cannot be reached (exit 3): no socket,
+ * nobody listens, or it closed before it answered.  CL_DENIED: this user may
+ * not, or the socket's permissions say so.  CL_VERSION: another build.
+ * CL_LIMIT: too many operators.  CL_TIMEOUT after 10 s without an answer
+ * (exit 3 too).
+ */
+int ctlclient_open(const char *path, struct ctlclient **cp,
+    struct ctl_error *e);
+void ctlclient_close(struct ctlclient *c);	/* NULL is legal */
+
+int ctlclient_get_role(const struct ctlclient *c);	/* ROLE_* */
+/* For poll(2) beside a signalfd or a followed file.  Before polling, drain
+ * with ctlclient_read(c, 0, ...): nothing is buffered here beyond one
+ * message, so POLLIN is exact. */
+int ctlclient_get_fd(const struct ctlclient *c);
+
+/*
+ * Send a request; waits until the socket takes it.  body NULL: empty.  Takes
+ * fd (-1: none).  *reqp: the id its answers carry.  CL_EOF: hub gone.
+ */
+int ctlclient_send(struct ctlclient *c, uint32_t type, const struct buf *body,
+    int fd, uint64_t *reqp);
+/* Tell the hub that the answer to req is no longer wanted. */
+int ctlclient_quit(struct ctlclient *c, uint64_t req);
+
+/*
+ * The next row of any request, in order of arrival.  timeout_ms < 0 waits for
+ * ever, 0 not at all.  CL_OK: free with imsg_free; the body borrows until
+ * the next read.  CL_INCOMPLETE: timed out, or a signal came (EINTR).
+ * CL_EOF: the hub went away.  CL_FORMAT: it broke the rules.
+ */
+int ctlclient_read(struct ctlclient *c, int timeout_ms, struct imsg *m);
+
+/* Decode a CTL_ERR. */
+int ctlclient_get_error(struct imsg *m, struct ctl_error *e);
+
+/*
+ * Send one request and wait for the one row of type row_type and CTL_DONE.
+ * row_type 0: only CTL_DONE.  The row's body is copied to *rowp (may be
+ * NULL), which the caller clears; a descriptor is closed.  CL_STATE: the hub
+ * refused, *e says why.  Other failures fill *e as well, with code
+ * "internal" or, for CL_EOF, "hub_unreachable" (exit 3).
+ */
+int ctlclient_ask(struct ctlclient *c, uint32_t type, const struct buf *body,
+    int fd, uint32_t row_type, struct buf *rowp, struct ctl_error *e);
+
+#endif

@@ -1,0 +1,607 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The message catalogue: every message that any two of our processes may
+ * exchange.  One row: name, number, direction, states in which the *receiver*
+ * accepts it, body size, descriptor, multiplicity.  Everything else (names,
+ * tables, checks) is generated.  A request has an even number; an answer is
+ * its request + 1 and carries the request's id.  What is not in a row, or not
+ * as the row says, ends the sender.
+ *
+ * Directions name sender and receiver:
+ *   hub-net   N2M M2N   cloopd-net <-> monitor
+ *   hub-key   M2K K2M   monitor <-> cloopd-key;  N2K K2N  cloopd-net <-> it
+ *   hub-fence W2M M2W   cloopd-fence <-> monitor
+ *   hub-ctl   C2M M2C   operator (through cloopd-ctl) <-> monitor
+ *   dev-fetch F2M M2F   agentd-fetch <-> agentd monitor
+ *   dev-shim  S2M M2S   cloop-shim <-> agentd monitor
+ *   dev-job   J2M M2J   cloop-git, cloop-seed <-> agentd monitor
+ *   dev-shimd D2M M2D   cloop-shimd <-> agentd monitor
+ *
+ * Field lists use buf.h types: u8 u16 u32 u64 i64 str blob; "t" is i64
+ * wall-clock nanoseconds, UTIL_TIME_ZERO when unknown; "b" a bool.
+ * A "memfd" is sealed; its length is the u32 field `len`.
+ */
+#ifndef CLOOP_MSGCAT_H
+#define CLOOP_MSGCAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct imsg;
+
+/* The version of this catalogue; both ends compare it at READY / HELLO. */
+#define MSGCAT_VERSION 1
+
+enum msg_dir {
+	MSG_N2M = 1, MSG_M2N, MSG_M2K, MSG_K2M, MSG_N2K, MSG_K2N, MSG_C2M,
+	MSG_M2C, MSG_W2M, MSG_M2W, MSG_F2M, MSG_M2F, MSG_S2M, MSG_M2S,
+	MSG_J2M, MSG_M2J, MSG_D2M, MSG_M2D
+};
+
+/* States of a channel, seen from the receiver. */
+#define MS_STARTING 0x01	/* before READY / before GO */
+#define MS_SERVING 0x02
+#define MS_STOPPING 0x04
+#define MS_ANY (MS_STARTING | MS_SERVING | MS_STOPPING)
+#define MS_LIVE (MS_SERVING | MS_STOPPING)
+
+#define B_MAX MSG_BODY_MAX
+
+/* ------------------------------------------------------------ hub-net
+ * NET_CONFIG	u16 worker, u32 max_agents, u32 max_pending,
+ *		u32 max_per_source, u16 heartbeat_s, b penalties,
+ *		u32 auth_ms, u32 protocol_ms, u32 crash_ms, u32 max_ms,
+ *		u8 log_level, str external_origin, u16 n + n*str origin,
+ *		u16 n + n*str proxy (CIDR).  Again on reload.
+ * NET_LISTEN	b plaintext, str address          fd: listening socket
+ * NET_CERT	u32 len                           fd: memfd, PEM chain
+ * NET_KEY	-                                 fd: channel to cloopd-key
+ * NET_START	-      end of set-up
+ * NET_READY	u32 catalogue version, u32 pid-independent worker number
+ * NET_STOP	u32 grace_ms    bye{reconnect:true} to all, stop accepting
+ * NET_STOPPED	-
+ * AUTH		u64 conn, str bearer, str peer
+ * AUTH_ANS	u8 result (AUTH_*), u64 session, b enrolled, str agent_id,
+ *		str name, str credential (only when enrolled)
+ * HELLO	u64 session, u32 len              fd: memfd, struct hello_blob
+ * HELLO_ANS	u8 result (HELLO_*), u16 negotiated, u16 n +
+ *		n*(u16 offer index, u8 action (VERDICT_*), u8 why (WHY_*),
+ *		u64 from_offset, str reason ("" but for WHY_ABANDONED)); the
+ *		HANDLE_OPENs of continued handles come before it.
+ *		hello_blob: net/hub/hub_session.h, common/model/caps.h
+ * SESSION_UP	u64 session           welcome has been written
+ * SESSION_DOWN	u64 session, u8 status (AGENT_OFFLINE|AGENT_UNREACHABLE),
+ *		str reason
+ * SESSION_DROP	u64 session, u8 how (DROP_*), str reason
+ * SESSION_ECHO	u64 session	superseded and down; its peer still answered
+ * SESSION_SEEN	u16 n + n*(u64 session, u32 ms since last frame); n <= 1000
+ * CAPS		u64 session, u32 len               fd: memfd, struct caps
+ * ORIGIN_REFUSED str origin, str host, str peer
+ * FOREIGN	u64 session, str handle, str type   (after WHO said foreign)
+ * WHO		u64 session, str handle
+ * WHO_ANS	u8 (WHO_*); when WHO_YOURS the HANDLE_OPEN came before
+ * HANDLE_OPEN	u64 handle, u64 session, str handle_id, u64 received,
+ *		u8 state (HS_*), b gapped, u64 log_limit
+ *		                              fd: log file, O_RDWR|O_APPEND
+ * HANDLE_INDEX	u64 handle     fd: log index, O_RDWR|O_APPEND (logindex.h)
+ * HANDLE_SHUT	u64 handle     closed at the hub: ignore further output; after
+ *		a terminal status: it is on disk
+ * HANDLE_FORGET u64 handle    no longer tracked at all
+ * START	u64 session, u64 handle, u32 len  fd: memfd, struct spec
+ * START_ANS	u64 handle, u8 result (RES_*), str code, str text, i64 pid,
+ *		t started_at
+ * SIGNAL	u64 session, u64 handle, u8 sig (SIG_*)
+ * SIGNAL_ANS	u8 result (RES_*), str code, str text
+ * QUERY	u64 session, u64 handle        status_req
+ * QUERY_ANS	as SIGNAL_ANS; the HANDLE_STATUS came before it
+ * INVENTORY	u64 session
+ * INVENTORY_ANS as SIGNAL_ANS; the CAPS came before it
+ * HANDLE_STATUS u64 session, u64 handle, u8 state (HS_*), i64 pid,
+ *		i64 exit_code, t started_at, t finished_at, str error,
+ *		str outcome, i64 final_offset, u64 received, b gapped
+ * HANDLE_PROGRESS u64 handle, u64 received, b gapped   (at most 4/s each)
+ * HANDLE_LOST	u64 session, u64 handle     not in active_handles
+ * PENALTY	str source (address or /64), u8 kind (PEN_*), u32 ms,
+ *		u32 left_ms (with what it had before)
+ * PENALTY_SET	str source, u8 kind, u32 ms: the same for other workers; all
+ *		that stand come before NET_START
+ * HANDLE_REDACT u64 handle, u32 len           fd: memfd, n * blob value
+ *		values to be taken out of the handle's output from now on;
+ *		added to what it has, before START and REFRESH
+ * REVOKE	u64 session, str lease, str grant ("": all of it), u8 action
+ *		(REVOKE_*), str reason
+ * REVOKE_ANS	u8 result (RES_*), str code, str text, struct lease_revoked
+ * REFRESH	u64 session, u32 len  fd: memfd, struct lease_refresh
+ * REFRESH_ANS	u8 result (RES_*), str code, str text, struct lease_refreshed
+ *		(common/model/leasemsg.h)
+ * Work that goes and comes:
+ * HANDLE_WORK	u64 handle, u8 asked (WORK_*), u64 cap, b seeded, b over,
+ *		str branch, str failure ("" none).  After HANDLE_INDEX, of
+ *		handles that return something or may
+ * RESULT_TAKE	u64 session, u64 handle, b restart, u32 min, u32 max
+ *		room in the budget for bytes that came; restart gives back
+ *		what the handle held
+ * RESULT_TAKE_ANS u8 (TAKE_*), u32 granted; RESULT_FILE came before it
+ *		when the worker had none
+ * RESULT_FILE	u64 handle               fd: where the bundle goes, O_RDWR
+ * RESULT_END	u64 session, u64 handle, struct work_end (workmsg.h)
+ * RESULT_FAILED u64 session, u64 handle, str text: bytes are dropped
+ * PROJECT	u64 session, u64 handle, u32 len, str error
+ *		                         fd: memfd, gzip document (or empty)
+ * PROJECT_ANS	u8 (TAKE_*)
+ * BRANCH_FILE	u64 session, u64 handle, u64 len; before its START
+ *		                         fd: sealed memfd, the bundle
+ */
+#define HUB_NET_CATALOGUE(X)                                                   \
+	X(NET_CONFIG, 0x0100, M2N, MS_STARTING | MS_SERVING, 40, B_MAX, 0, 0)  \
+	X(NET_LISTEN, 0x0102, M2N, MS_STARTING, 5, 256, 1, 0)                  \
+	X(NET_CERT, 0x0104, M2N, MS_STARTING | MS_SERVING, 4, 4, 1, 0)         \
+	X(NET_KEY, 0x0106, M2N, MS_STARTING | MS_SERVING, 0, 0, 1, 0)          \
+	X(NET_START, 0x0108, M2N, MS_STARTING, 0, 0, 0, 1)                     \
+	X(NET_READY, 0x010a, N2M, MS_STARTING, 8, 8, 0, 1)                     \
+	X(NET_STOP, 0x010c, M2N, MS_ANY, 4, 4, 0, 1)                           \
+	X(NET_STOPPED, 0x010e, N2M, MS_ANY, 0, 0, 0, 1)                        \
+	X(AUTH, 0x0110, N2M, MS_LIVE, 16, 1024, 0, 0)                          \
+	X(AUTH_ANS, 0x0111, M2N, MS_LIVE, 22, 1024, 0, 0)                      \
+	X(HELLO, 0x0112, N2M, MS_LIVE, 12, 12, 1, 0)                           \
+	X(HELLO_ANS, 0x0113, M2N, MS_LIVE, 5, B_MAX, 0, 0)                     \
+	X(SESSION_UP, 0x0114, N2M, MS_LIVE, 8, 8, 0, 0)                        \
+	X(SESSION_DOWN, 0x0116, N2M, MS_LIVE, 13, 512, 0, 0)                   \
+	X(SESSION_DROP, 0x0118, M2N, MS_LIVE, 13, 512, 0, 0)                   \
+	X(SESSION_SEEN, 0x011a, N2M, MS_LIVE, 2, 12002, 0, 0)                  \
+	X(CAPS, 0x011c, N2M, MS_LIVE, 12, 12, 1, 0)                            \
+	X(ORIGIN_REFUSED, 0x011e, N2M, MS_LIVE, 12, 1024, 0, 0)                \
+	X(FOREIGN, 0x0120, N2M, MS_LIVE, 16, 512, 0, 0)                        \
+	X(WHO, 0x0122, N2M, MS_LIVE, 13, 256, 0, 0)                            \
+	X(WHO_ANS, 0x0123, M2N, MS_LIVE, 1, 1, 0, 0)                           \
+	X(HANDLE_OPEN, 0x0124, M2N, MS_LIVE, 39, 256, 1, 0)                    \
+	X(HANDLE_INDEX, 0x0126, M2N, MS_LIVE, 8, 8, 1, 0)                      \
+	X(HANDLE_SHUT, 0x0128, M2N, MS_LIVE, 8, 8, 0, 0)                       \
+	X(HANDLE_FORGET, 0x012a, M2N, MS_LIVE, 8, 8, 0, 0)                     \
+	X(START, 0x012c, M2N, MS_LIVE, 20, 20, 1, 0)                           \
+	X(START_ANS, 0x012d, N2M, MS_LIVE, 33, B_MAX, 0, 0)                    \
+	X(SIGNAL, 0x012e, M2N, MS_LIVE, 17, 17, 0, 0)                          \
+	X(SIGNAL_ANS, 0x012f, N2M, MS_LIVE, 9, B_MAX, 0, 0)                    \
+	X(QUERY, 0x0130, M2N, MS_LIVE, 16, 16, 0, 0)                           \
+	X(QUERY_ANS, 0x0131, N2M, MS_LIVE, 9, B_MAX, 0, 0)                     \
+	X(INVENTORY, 0x0132, M2N, MS_LIVE, 8, 8, 0, 0)                         \
+	X(INVENTORY_ANS, 0x0133, N2M, MS_LIVE, 9, B_MAX, 0, 0)                 \
+	X(HANDLE_STATUS, 0x0134, N2M, MS_LIVE, 66, B_MAX, 0, 0)                \
+	X(HANDLE_PROGRESS, 0x0136, N2M, MS_LIVE, 17, 17, 0, 0)                 \
+	X(HANDLE_LOST, 0x0138, N2M, MS_LIVE, 16, 16, 0, 0)                     \
+	X(PENALTY, 0x013a, N2M, MS_LIVE, 13, 128, 0, 0)                        \
+	X(PENALTY_SET, 0x013c, M2N, MS_ANY, 9, 128, 0, 0)                      \
+	X(HANDLE_REDACT, 0x013e, M2N, MS_LIVE, 12, 12, 1, 0)                   \
+	X(REVOKE, 0x0140, M2N, MS_LIVE, 21, 2048, 0, 0)                        \
+	X(REVOKE_ANS, 0x0141, N2M, MS_LIVE, 10, B_MAX, 0, 0)                   \
+	X(REFRESH, 0x0142, M2N, MS_LIVE, 12, 12, 1, 0)                         \
+	X(REFRESH_ANS, 0x0143, N2M, MS_LIVE, 10, B_MAX, 0, 0)                  \
+	X(SESSION_ECHO, 0x0144, N2M, MS_LIVE, 8, 8, 0, 0)                      \
+	X(HANDLE_WORK, 0x0170, M2N, MS_LIVE, 27, 1024, 0, 0)                   \
+	X(RESULT_TAKE, 0x0172, N2M, MS_LIVE, 25, 25, 0, 0)                     \
+	X(RESULT_TAKE_ANS, 0x0173, M2N, MS_LIVE, 5, 5, 0, 0)                   \
+	X(RESULT_FILE, 0x0174, M2N, MS_LIVE, 8, 8, 1, 0)                       \
+	X(RESULT_END, 0x0176, N2M, MS_LIVE, 70, B_MAX, 0, 0)                   \
+	X(RESULT_FAILED, 0x0178, N2M, MS_LIVE, 20, 512, 0, 0)                  \
+	X(PROJECT, 0x017a, N2M, MS_LIVE, 24, B_MAX, 1, 0)                      \
+	X(PROJECT_ANS, 0x017b, M2N, MS_LIVE, 1, 1, 0, 0)                       \
+	X(BRANCH_FILE, 0x017c, M2N, MS_LIVE, 24, 24, 1, 0)
+
+enum { AUTH_OK, AUTH_DENIED, AUTH_UNAVAILABLE, AUTH_FAILED };
+enum { HELLO_OK, HELLO_UNAUTHORIZED, HELLO_VERSION, HELLO_GONE,
+	HELLO_DUPLICATE };
+enum { VERDICT_CONTINUE = 1, VERDICT_TERMINATE };
+enum { WHY_NONE, WHY_UNKNOWN, WHY_ABANDONED };
+enum { AGENT_ONLINE, AGENT_OFFLINE, AGENT_UNREACHABLE };
+enum { DROP_SUPERSEDED = 1, DROP_REVOKED, DROP_SHUTDOWN, DROP_FOREIGN };
+enum { WHO_UNKNOWN, WHO_FOREIGN, WHO_YOURS };
+/* Handle states. */
+enum { HS_PENDING = 1, HS_RUNNING, HS_EXITED, HS_FAILED, HS_KILLED,
+	HS_UNKNOWN };
+/* Ends of a request to a device. */
+enum { RES_OK, RES_ERROR_FRAME, RES_NOT_STARTED, RES_SESSION_CLOSED,
+	RES_TOO_BIG, RES_PROTOCOL, RES_TIMEOUT };
+enum { SIG_INTERRUPT = 1, SIG_TERMINATE, SIG_KILL };
+#define SHIM_SIG_STOP 4		/* TERM, and nothing outlives the leader */
+enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
+enum { REVOKE_SCRUB = 1, REVOKE_KILL };
+/* What a workload was asked to return. */
+enum { WORK_NONE, WORK_PUSH, WORK_BUNDLE, WORK_UNKNOWN };
+/* Room for returned work: there is; not for this agent, not in the hub. */
+enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED };
+
+/* ------------------------------------------------------------ hub-key
+ * KEY_LOAD	-                                fd: the PEM key file
+ * KEY_CLIENT	u16 worker                       fd: channel to a cloopd-net
+ * KEY_READY	u32 catalogue version, blob SubjectPublicKeyInfo (DER)
+ * KEY_SIGN	u16 TLS signature scheme, blob digest (32 bytes)
+ * KEY_SIGN_ANS	b ok, blob signature (DER ECDSA)
+ */
+#define HUB_KEY_CATALOGUE(X)                                                   \
+	X(KEY_LOAD, 0x0200, M2K, MS_STARTING, 0, 0, 1, 1)                      \
+	X(KEY_CLIENT, 0x0202, M2K, MS_LIVE, 2, 2, 1, 0)                        \
+	X(KEY_READY, 0x0204, K2M, MS_STARTING, 8, 1024, 0, 1)                  \
+	X(KEY_SIGN, 0x0206, N2K, MS_ANY, 38, 70, 0, 0)                         \
+	X(KEY_SIGN_ANS, 0x0207, K2N, MS_ANY, 5, 512, 0, 0)
+
+/* ---------------------------------------------------------- hub-fence
+ * FENCE_OPEN	u16 n + n*u16 port        make the table, confine yourself
+ * FENCE_READY	u32 catalogue version
+ * FENCE_ADD	u16 n + n*(u64 + u64 address, u32 ms): no new connections from
+ *		these for so long.  IPv4 as ::ffff:a.b.c.d, IPv6 a /64; the
+ *		next one only after the answer
+ * FENCE_ADD_ANS b ok, str reason
+ * The end of the channel: take the table away.
+ */
+#define HUB_FENCE_CATALOGUE(X)                                                 \
+	X(FENCE_OPEN, 0x0280, M2W, MS_STARTING, 4, 34, 0, 1)                   \
+	X(FENCE_READY, 0x0282, W2M, MS_STARTING, 4, 4, 0, 1)                   \
+	X(FENCE_ADD, 0x0284, M2W, MS_LIVE, 22, 2562, 0, 0)                     \
+	X(FENCE_ADD_ANS, 0x0285, W2M, MS_LIVE, 5, 512, 0, 0)
+
+/* ------------------------------------------------------------ hub-ctl
+ * cloopd-ctl <-> monitor set-up:
+ * CTL_LISTEN	-                                fd: listening socket
+ * CTL_CONFIG	u32 operator gid, u32 viewer gid, u8 log_level
+ * CTL_READY	u32 catalogue version
+ * CTL_CLIENT	u32 client, u32 uid, u32 pid, u8 role (ROLE_*)
+ * CTL_GONE	u32 client
+ * CTL_PACE	-	id of a request: answer when all rows queued for its
+ *		client so far have been written (long lists stay bounded)
+ * CTL_PACE_ANS	-
+ * From here on the header id is client << 32 | request, where the operator
+ * program chose the low 32 bits.  Operators speak the same rows to
+ * cloopd-ctl, which checks the role column (msgcat_role) and forwards body
+ * and descriptor unread.  An answer is any number of ROW_* and then one of
+ * CTL_DONE or CTL_ERR.  Row bodies are field tables: common/model/ctlmsg.h.
+ * CTL_HELLO	u32 catalogue version; answered by cloopd-ctl
+ * CTL_HELLO_ANS u32 catalogue version, u8 role
+ * CTL_STATUS	-		-> ROW_STATUS, ROW_WORKER*
+ * CTL_AGENTS	str name or id ("": all)	-> ROW_AGENT*
+ * CTL_RUN	u32 len, str where, str name, b detach, u16 n +
+ *		n*(str secret, str owner, u32 mode)   fd: memfd, spec
+ *		-> ROW_EVENT dispatched, ROW_LOG, ROW_INDEX, ROW_EVENT
+ *		started, [attached: until the end] ROW_HANDLE
+ * CTL_PS	b all			-> ROW_HANDLE*
+ * CTL_SHOW	str handle		-> ROW_HANDLE
+ * CTL_WAIT	str handle		-> ROW_HANDLE when terminal
+ * CTL_LOGS	str handle, b follow	-> ROW_LOG, ROW_INDEX, and with
+ *		follow ROW_HANDLE when terminal
+ * CTL_SIGNAL	str handle, u8 sig
+ * CTL_INVENTORY str name, b refresh	-> ROW_AGENT
+ * CTL_AUDIT	u64 after_seq, t since, u32 limit	-> ROW_AUDIT*
+ * CTL_VERIFY	-			-> ROW_VERIFY
+ * CTL_RELOAD	-
+ * CTL_MINT	struct ctl_mint (ctlmsg.h)	-> ROW_MINT
+ * CTL_ENROLLMENTS -			-> ROW_ENROLLMENT*
+ * CTL_REVOKE	str id, str reason	-> ROW_REVOKED
+ * CTL_BAN	str name or id, str reason	-> ROW_BAN
+ * CTL_UNBAN	str name		-> ROW_BAN
+ * CTL_BANS	-			-> ROW_BAN*
+ * CTL_DELETE	str id, str reason	-> ROW_REVOKED
+ * CTL_SECRET_PUT u32 len, str name, str kind, b personal  fd: memfd, value
+ *		-> ROW_SECRET
+ * CTL_SECRETS	str name ("": all)	-> ROW_SECRET*
+ * CTL_SECRET_RM str name, str reason	-> ROW_OUTCOME* of what held it
+ * CTL_GRANT_ADD struct ctl_grant_add (ctllease.h)	-> ROW_GRANT
+ * CTL_GRANTS	str secret name ("": all)	-> ROW_GRANT*
+ * CTL_GRANT_RM	str grant, str reason	-> ROW_OUTCOME*
+ * CTL_LEASES	b all			-> ROW_LEASE*
+ * CTL_LEASE_REVOKE str lease, str grant ("": all), b kill, str reason
+ *		-> ROW_OUTCOME*
+ * CTL_LEASE_REFRESH str lease		-> ROW_REFRESHED
+ * CTL_CORDON	str agent, u8 (ADMIN_*), str reason, b wait
+ *		-> ROW_OUTCOME* of its leases; with wait DONE comes when
+ *		nothing runs there any more
+ * CTL_ABANDON	str handle, str reason (at most MAX_REASON_LEN)
+ * CTL_RESULT	str handle, u8 what (CTL_WORK_*)  -> ROW_RESULT, and
+ *		ROW_WORK_FILE unless it only asks
+ * CTL_COLLECTED str handle, u8 what	it has been taken: drop the bytes
+ * CTL_BRANCH	u32 len     fd: sealed memfd, for this operator's next CTL_RUN
+ * CTL_QUIT	u32 request	the operator no longer wants this answer
+ * ROW_LOG, ROW_INDEX	str handle_id   fd: read-only log, log index
+ * ROW_RESULT	struct work_result (workmsg.h): of the next ROW_HANDLE
+ * ROW_WORK_FILE str handle_id		fd: bundle or project, O_RDONLY
+ * CTL_ERR	str code, str message, str remedy
+ */
+#define HUB_CTL_CATALOGUE(X)                                                   \
+	X(CTL_LISTEN, 0x0300, M2C, MS_STARTING, 0, 0, 1, 1)                    \
+	X(CTL_CONFIG, 0x0302, M2C, MS_STARTING | MS_SERVING, 9, 9, 0, 0)       \
+	X(CTL_READY, 0x0304, C2M, MS_STARTING, 4, 4, 0, 1)                     \
+	X(CTL_CLIENT, 0x0306, C2M, MS_LIVE, 13, 13, 0, 0)                      \
+	X(CTL_GONE, 0x0308, C2M, MS_LIVE, 4, 4, 0, 0)                          \
+	X(CTL_PACE, 0x030a, M2C, MS_LIVE, 0, 0, 0, 0)                          \
+	X(CTL_PACE_ANS, 0x030b, C2M, MS_LIVE, 0, 0, 0, 0)                      \
+	X(CTL_HELLO, 0x0310, C2M, MS_LIVE, 4, 4, 0, 0)                         \
+	X(CTL_HELLO_ANS, 0x0311, M2C, MS_LIVE, 5, 5, 0, 0)                     \
+	X(CTL_STATUS, 0x0312, C2M, MS_LIVE, 0, 0, 0, 0)                        \
+	X(CTL_AGENTS, 0x0314, C2M, MS_LIVE, 4, 260, 0, 0)                      \
+	X(CTL_RUN, 0x0316, C2M, MS_LIVE, 15, 8192, 1, 0)                       \
+	X(CTL_PS, 0x0318, C2M, MS_LIVE, 1, 1, 0, 0)                            \
+	X(CTL_SHOW, 0x031a, C2M, MS_LIVE, 5, 260, 0, 0)                        \
+	X(CTL_WAIT, 0x031c, C2M, MS_LIVE, 5, 260, 0, 0)                        \
+	X(CTL_LOGS, 0x031e, C2M, MS_LIVE, 6, 261, 0, 0)                        \
+	X(CTL_SIGNAL, 0x0320, C2M, MS_LIVE, 6, 261, 0, 0)                      \
+	X(CTL_INVENTORY, 0x0322, C2M, MS_LIVE, 6, 261, 0, 0)                   \
+	X(CTL_AUDIT, 0x0324, C2M, MS_LIVE, 20, 20, 0, 0)                       \
+	X(CTL_VERIFY, 0x0326, C2M, MS_LIVE, 0, 0, 0, 0)                        \
+	X(CTL_RELOAD, 0x0328, C2M, MS_LIVE, 0, 0, 0, 0)                        \
+	X(CTL_MINT, 0x032a, C2M, MS_LIVE, 4, B_MAX, 0, 0)                      \
+	X(CTL_ENROLLMENTS, 0x032c, C2M, MS_LIVE, 0, 0, 0, 0)                   \
+	X(CTL_REVOKE, 0x032e, C2M, MS_LIVE, 8, 1024, 0, 0)                     \
+	X(CTL_QUIT, 0x0330, C2M, MS_LIVE, 4, 4, 0, 0)                          \
+	X(CTL_SECRET_PUT, 0x0332, C2M, MS_LIVE, 13, 1024, 1, 0)                \
+	X(CTL_SECRETS, 0x0334, C2M, MS_LIVE, 4, 260, 0, 0)                     \
+	X(CTL_SECRET_RM, 0x0336, C2M, MS_LIVE, 8, 1024, 0, 0)                  \
+	X(CTL_GRANT_ADD, 0x0338, C2M, MS_LIVE, 4, B_MAX, 0, 0)                 \
+	X(CTL_GRANTS, 0x033a, C2M, MS_LIVE, 4, 260, 0, 0)                      \
+	X(CTL_GRANT_RM, 0x033c, C2M, MS_LIVE, 8, 1024, 0, 0)                   \
+	X(CTL_LEASES, 0x033e, C2M, MS_LIVE, 1, 1, 0, 0)                        \
+	X(CTL_LEASE_REVOKE, 0x0340, C2M, MS_LIVE, 13, 1024, 0, 0)              \
+	X(CTL_LEASE_REFRESH, 0x0342, C2M, MS_LIVE, 4, 260, 0, 0)               \
+	X(CTL_CORDON, 0x0344, C2M, MS_LIVE, 10, 1024, 0, 0)                    \
+	X(CTL_ABANDON, 0x0350, C2M, MS_LIVE, 9, 522, 0, 0)                     \
+	X(CTL_BAN, 0x0352, C2M, MS_LIVE, 9, 1040, 0, 0)                        \
+	X(CTL_UNBAN, 0x0354, C2M, MS_LIVE, 5, 520, 0, 0)                       \
+	X(CTL_BANS, 0x0356, C2M, MS_LIVE, 0, 0, 0, 0)                          \
+	X(CTL_DELETE, 0x0358, C2M, MS_LIVE, 9, 1040, 0, 0)                     \
+	X(CTL_RESULT, 0x0360, C2M, MS_LIVE, 5, 261, 0, 0)                      \
+	X(CTL_COLLECTED, 0x0362, C2M, MS_LIVE, 5, 261, 0, 0)                   \
+	X(CTL_BRANCH, 0x0364, C2M, MS_LIVE, 4, 4, 1, 0)                        \
+	X(CTL_DONE, 0x0380, M2C, MS_LIVE, 0, 0, 0, 0)                          \
+	X(CTL_ERR, 0x0382, M2C, MS_LIVE, 12, B_MAX, 0, 0)                      \
+	X(ROW_STATUS, 0x0384, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_WORKER, 0x0386, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_AGENT, 0x0388, M2C, MS_LIVE, 1, B_MAX, 1, 0)                     \
+	X(ROW_HANDLE, 0x038a, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_EVENT, 0x038c, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
+	X(ROW_LOG, 0x038e, M2C, MS_LIVE, 4, 260, 1, 0)                         \
+	X(ROW_INDEX, 0x0390, M2C, MS_LIVE, 4, 260, 1, 0)                       \
+	X(ROW_AUDIT, 0x0392, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
+	X(ROW_VERIFY, 0x0394, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_MINT, 0x0396, M2C, MS_LIVE, 1, B_MAX, 0, 0)                      \
+	X(ROW_ENROLLMENT, 0x0398, M2C, MS_LIVE, 1, B_MAX, 0, 0)                \
+	X(ROW_REVOKED, 0x039a, M2C, MS_LIVE, 1, B_MAX, 0, 0)                   \
+	X(ROW_SECRET, 0x039c, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_GRANT, 0x039e, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
+	X(ROW_LEASE, 0x03a0, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
+	X(ROW_OUTCOME, 0x03a2, M2C, MS_LIVE, 1, B_MAX, 0, 0)                   \
+	X(ROW_REFRESHED, 0x03a4, M2C, MS_LIVE, 1, B_MAX, 0, 0)                 \
+	X(ROW_BAN, 0x03a6, M2C, MS_LIVE, 1, B_MAX, 0, 0)                       \
+	X(ROW_RESULT, 0x03c0, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
+	X(ROW_WORK_FILE, 0x03c2, M2C, MS_LIVE, 4, 260, 1, 0)
+
+enum { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR };
+enum { CTL_WORK_SHOW, CTL_WORK_BUNDLE, CTL_WORK_PROJECT };
+/* The administrative state of an agent. */
+enum { ADMIN_READY = 1, ADMIN_CORDONED, ADMIN_DRAINING };
+
+/* ---------------------------------------------------------- dev-fetch
+ * FETCH_CONFIG	str url, str host, u16 port, b tls, str path,
+ *		b insecure (warn on each dial), u16 n + n*blob pin (32),
+ *		str agent_id, str name, str agent_version, u16 max_protocol,
+ *		u32 max_concurrent, u64 retain_unacked, u8 log_level
+ * FETCH_CA	u32 len                  fd: memfd, extra PEM roots
+ * FETCH_BEARER	str token or credential, b enrolling.  Again once enrolled
+ * FETCH_START	-
+ * FETCH_READY	u32 catalogue version
+ * FETCH_STOP	-	bye{reconnect:true}, close, exit
+ * FETCH_STOPPED -
+ * RESOLVE	-	of the configured host; monitor starts a resolver
+ * RESOLVE_ANS	b ok, str error, u8 n + n*(u8 family 4|6, blob address)
+ * SESSION	u8 state (LINK_*), u16 negotiated, u8 fatal (FATAL_*),
+ *		str detail
+ * ENROLLED	str executor_id, str credential
+ * ENROLLED_ANS	b saved, str error
+ * DEV_CAPS	-	what hello and inventory report
+ * DEV_CAPS_ANS	u32 len                  fd: memfd, struct caps
+ * DEV_START	str handle_id, u32 len   fd: memfd, struct spec
+ * DEV_START_ANS u64 slot, u8 result (RES_OK, RES_ERROR_FRAME,
+ *		RES_NOT_STARTED), str code, str text, i64 pid, t started_at
+ * DEV_HANDLE	u64 slot, str handle_id, i64 pid, t started_at,
+ *		u64 acked_raw, u64 acked_norm   fd: spool, O_RDONLY (spool.h)
+ *		Before DEV_START_ANS; for each live one after FETCH_START too
+ * DEV_WAKE	u64 slot	         fd: eventfd, signalled on growth
+ * DEV_EXIT	u64 slot, u8 state (HS_*), i64 exit_code, t started_at,
+ *		t finished_at, str error, u64 total_raw
+ * DEV_SENT	u64 slot, u64 raw	 written to the socket up to here
+ * DEV_ACKED	u64 slot, u64 raw, u64 norm	 hub has it: may be dropped
+ * DEV_TOLD	u64 slot	 final status written: its place is free
+ * DEV_DONE	u64 slot	 and the hub has it: forget the workload
+ * DEV_STOP	u64 slot, str reason	 hub refused it: TERM, KILL, forget
+ * DEV_SIGNAL	str handle_id, u8 sig
+ * DEV_SIGNAL_ANS u8 result (RES_OK, RES_ERROR_FRAME), str code, str text
+ * DEV_REVOKE	u32 len		         fd: memfd, struct dev_revoke
+ * DEV_REVOKE_ANS u32 len	         fd: memfd, struct dev_revoked
+ * DEV_REFRESH	u32 len		         fd: memfd, struct dev_refresh
+ * DEV_REFRESH_ANS u32 len	         fd: memfd, struct dev_refreshed
+ *		(common/model/devlease.h)
+ * Shipped branches: chunks go from the hub into a file of ours.
+ * BRANCH_OPEN	str handle_id	 a first chunk came; again: start over
+ * BRANCH_OPEN_ANS b ok  fd: empty file, O_RDWR; /dev/null when not ok
+ * BRANCH_END	str handle_id, str failure ("": none).  Before its DEV_START
+ * BRANCH_DROP	str handle_id	 nobody will claim it
+ * Work that comes back: before DEV_EXIT, for those who asked.
+ * DEV_RESULT	u64 slot, str mode, str branch, str base,
+ *		struct devjob_result (common/model/devjob.h)
+ * DEV_BUNDLE	u64 slot, u64 len           fd: the bundle, O_RDONLY
+ * DEV_PROJECT	u64 slot, str error ("": DEV_PROJECT_FILE came before)
+ * DEV_PROJECT_FILE u64 slot, u64 len       fd: gzip document, O_RDONLY
+ * Resolver role of agentd-fetch (one question per process):
+ * RES_NAME	str host, u16 port
+ * RES_ADDRS	as RESOLVE_ANS
+ */
+#define DEV_FETCH_CATALOGUE(X)                                                 \
+	X(FETCH_CONFIG, 0x0400, M2F, MS_STARTING, 30, B_MAX, 0, 1)             \
+	X(FETCH_CA, 0x0402, M2F, MS_STARTING, 4, 4, 1, 1)                      \
+	X(FETCH_BEARER, 0x0404, M2F, MS_ANY, 5, 1024, 0, 0)                    \
+	X(FETCH_START, 0x0406, M2F, MS_STARTING, 0, 0, 0, 1)                   \
+	X(FETCH_READY, 0x0408, F2M, MS_STARTING, 4, 4, 0, 1)                   \
+	X(FETCH_STOP, 0x040a, M2F, MS_ANY, 0, 0, 0, 1)                         \
+	X(FETCH_STOPPED, 0x040c, F2M, MS_ANY, 0, 0, 0, 1)                      \
+	X(RESOLVE, 0x040e, F2M, MS_LIVE, 0, 0, 0, 0)                           \
+	X(RESOLVE_ANS, 0x040f, M2F, MS_LIVE, 6, 1024, 0, 0)                    \
+	X(SESSION, 0x0410, F2M, MS_LIVE, 8, 1024, 0, 0)                        \
+	X(ENROLLED, 0x0412, F2M, MS_LIVE, 10, 1024, 0, 0)                      \
+	X(ENROLLED_ANS, 0x0413, M2F, MS_LIVE, 5, 1024, 0, 0)                   \
+	X(DEV_CAPS, 0x0414, F2M, MS_LIVE, 0, 0, 0, 0)                          \
+	X(DEV_CAPS_ANS, 0x0415, M2F, MS_LIVE, 4, 4, 1, 0)                      \
+	X(DEV_START, 0x0416, F2M, MS_LIVE, 9, 256, 1, 0)                       \
+	X(DEV_START_ANS, 0x0417, M2F, MS_LIVE, 33, B_MAX, 0, 0)                \
+	X(DEV_HANDLE, 0x0418, M2F, MS_LIVE, 45, 256, 1, 0)                     \
+	X(DEV_WAKE, 0x041a, M2F, MS_LIVE, 8, 8, 1, 0)                          \
+	X(DEV_EXIT, 0x041c, M2F, MS_LIVE, 45, B_MAX, 0, 0)                     \
+	X(DEV_SENT, 0x041e, F2M, MS_LIVE, 16, 16, 0, 0)                        \
+	X(DEV_ACKED, 0x0420, F2M, MS_LIVE, 24, 24, 0, 0)                       \
+	X(DEV_DONE, 0x0422, F2M, MS_LIVE, 8, 8, 0, 0)                          \
+	X(DEV_STOP, 0x0424, F2M, MS_LIVE, 12, 512, 0, 0)                       \
+	X(DEV_SIGNAL, 0x0426, F2M, MS_LIVE, 6, 256, 0, 0)                      \
+	X(DEV_SIGNAL_ANS, 0x0427, M2F, MS_LIVE, 9, B_MAX, 0, 0)                \
+	X(DEV_TOLD, 0x0428, F2M, MS_LIVE, 8, 8, 0, 0)                          \
+	X(RES_NAME, 0x0430, M2F, MS_STARTING, 7, 300, 0, 1)                    \
+	X(RES_ADDRS, 0x0431, F2M, MS_STARTING, 6, 1024, 0, 1)                  \
+	X(DEV_REVOKE, 0x0440, F2M, MS_LIVE, 4, 4, 1, 0)                        \
+	X(DEV_REVOKE_ANS, 0x0441, M2F, MS_LIVE, 4, 4, 1, 0)                    \
+	X(DEV_REFRESH, 0x0442, F2M, MS_LIVE, 4, 4, 1, 0)                       \
+	X(DEV_REFRESH_ANS, 0x0443, M2F, MS_LIVE, 4, 4, 1, 0)                   \
+	X(BRANCH_OPEN, 0x0460, F2M, MS_LIVE, 5, 256, 0, 0)                     \
+	X(BRANCH_OPEN_ANS, 0x0461, M2F, MS_LIVE, 1, 1, 1, 0)                   \
+	X(BRANCH_END, 0x0462, F2M, MS_LIVE, 9, 512, 0, 0)                      \
+	X(BRANCH_DROP, 0x0464, F2M, MS_LIVE, 5, 256, 0, 0)                     \
+	X(DEV_RESULT, 0x0466, M2F, MS_LIVE, 65, B_MAX, 0, 0)                   \
+	X(DEV_BUNDLE, 0x0468, M2F, MS_LIVE, 16, 16, 1, 0)                      \
+	X(DEV_PROJECT, 0x046a, M2F, MS_LIVE, 12, B_MAX, 0, 0)                  \
+	X(DEV_PROJECT_FILE, 0x046c, M2F, MS_LIVE, 16, 16, 1, 0)
+
+enum { LINK_CONNECTING = 1, LINK_UP, LINK_DOWN };
+enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
+
+/* ----------------------------------------------------------- dev-shim
+ * SHIM_JOB	u32 len                  fd: memfd, struct shim_job (shim.h)
+ * SHIM_SPOOL	-                        fd: spool, O_RDWR (spool.h)
+ * SHIM_WAKE	-                        fd: eventfd to signal; again after
+ *		SHIM_ADOPT, replacing the dead monitor's
+ * SHIM_DIR	-                        fd: handle directory (exit record)
+ * SHIM_TREE	-                        fd: work directory
+ * SHIM_GO	-
+ * SHIM_STARTED	i64 pid, t started_at
+ * SHIM_FAILED	str text                 could not start; shim exits
+ * SHIM_SIGNAL	u8 sig (SIG_*, SHIM_SIG_STOP)
+ * SHIM_EXITED	u8 state (HS_*), i64 exit_code, t started_at,
+ *		t finished_at, str error, u64 total_raw
+ * SHIM_RELEASE	-	 exit record was taken over: shim may go
+ * SHIM_ADOPT	u32 catalogue version	 first message of a new monitor on
+ *		the shim's socket; answered by SHIM_STARTED (and SHIM_EXITED)
+ * SHIM_REDACT	u32 len   fd: memfd, u32 n + n*blob value (redact.h):
+ *		taken out of the output from now on, until the end
+ * SHIM_REDACT_ANS b ok   every byte read later is held against them
+ * SHIM_LEASE	-         fd: a lease directory, locked; to be held open as
+ *		long as the workload may use it (agent/monitor/secretfiles.h)
+ * SHIM_FILTERS u32 len  fd: memfd, struct bpf_set (sandbox/self/bpf.h): the
+ * seccomp
+ *		programs of the shim and of what it starts
+ * SHIM_STDIN	-         fd: becomes the job's descriptor 0, not /dev/null
+ */
+#define DEV_SHIM_CATALOGUE(X)                                                  \
+	X(SHIM_JOB, 0x0500, M2S, MS_STARTING, 4, 4, 1, 1)                      \
+	X(SHIM_SPOOL, 0x0502, M2S, MS_STARTING, 0, 0, 1, 1)                    \
+	X(SHIM_WAKE, 0x0504, M2S, MS_STARTING | MS_LIVE, 0, 0, 1, 0)           \
+	X(SHIM_DIR, 0x0506, M2S, MS_STARTING, 0, 0, 1, 1)                      \
+	X(SHIM_TREE, 0x0508, M2S, MS_STARTING, 0, 0, 1, 1)                     \
+	X(SHIM_GO, 0x050a, M2S, MS_STARTING, 0, 0, 0, 1)                       \
+	X(SHIM_STARTED, 0x050c, S2M, MS_ANY, 16, 16, 0, 0)                     \
+	X(SHIM_FAILED, 0x050e, S2M, MS_STARTING, 4, B_MAX, 0, 1)               \
+	X(SHIM_SIGNAL, 0x0510, M2S, MS_LIVE, 1, 1, 0, 0)                       \
+	X(SHIM_EXITED, 0x0512, S2M, MS_LIVE, 37, B_MAX, 0, 0)                  \
+	X(SHIM_RELEASE, 0x0514, M2S, MS_LIVE, 0, 0, 0, 1)                      \
+	X(SHIM_ADOPT, 0x0516, M2S, MS_LIVE, 4, 4, 0, 0)                        \
+	X(SHIM_REDACT, 0x0518, M2S, MS_ANY, 4, 4, 1, 0)                        \
+	X(SHIM_REDACT_ANS, 0x0519, S2M, MS_ANY, 1, 1, 0, 0)                    \
+	X(SHIM_LEASE, 0x051a, M2S, MS_STARTING, 0, 0, 1, 0)                    \
+	X(SHIM_FILTERS, 0x051c, M2S, MS_STARTING, 4, 4, 1, 1)                  \
+	X(SHIM_STDIN, 0x0540, M2S, MS_STARTING, 0, 0, 1, 1)
+
+/* ------------------------------------------------------------ dev-job
+ * A job of a workload: cloop-git or cloop-seed in a shim; its descriptor 0.
+ * JOB_PLAN	u32 len                  fd: memfd, struct devjob_plan
+ * JOB_FILE	-       fd: the shipped bundle (read it), or where the bundle
+ *		or the project's result goes (write it)
+ * JOB_GO	-
+ * JOB_DONE	struct devjob_result     the job exits
+ */
+#define DEV_JOB_CATALOGUE(X)                                                   \
+	X(JOB_PLAN, 0x0600, M2J, MS_STARTING, 4, 4, 1, 1)                      \
+	X(JOB_FILE, 0x0602, M2J, MS_STARTING, 0, 0, 1, 1)                      \
+	X(JOB_GO, 0x0604, M2J, MS_STARTING, 0, 0, 0, 1)                        \
+	X(JOB_DONE, 0x0606, J2M, MS_LIVE, 45, B_MAX, 0, 1)
+
+/* ---------------------------------------------------------- dev-shimd
+ * SHIMD_HELLO	u32 catalogue version
+ *		         fd: the monitor's mount namespace: shims start in it
+ * SHIMD_HELLO_ANS u32 catalogue version
+ * SHIMD_START	-                        fd: the new shim's end of dev-shim
+ * SHIMD_START_ANS u32 errno (0: started), i64 pid
+ * SHIMD_SWEEP	-  shims have ended: remove what is left of their cgroups
+ */
+#define DEV_SHIMD_CATALOGUE(X)                                                 \
+	X(SHIMD_HELLO, 0x0700, M2D, MS_STARTING, 4, 4, 1, 1)                   \
+	X(SHIMD_HELLO_ANS, 0x0701, D2M, MS_STARTING, 4, 4, 0, 1)               \
+	X(SHIMD_START, 0x0702, M2D, MS_SERVING, 0, 0, 1, 0)                    \
+	X(SHIMD_START_ANS, 0x0703, D2M, MS_SERVING, 12, 12, 0, 0)              \
+	X(SHIMD_SWEEP, 0x0704, M2D, MS_SERVING, 0, 0, 0, 0)
+
+#define MSG_CATALOGUES(X)                                                      \
+	HUB_NET_CATALOGUE(X)                                                   \
+	HUB_KEY_CATALOGUE(X)                                                   \
+	HUB_FENCE_CATALOGUE(X)                                                 \
+	HUB_CTL_CATALOGUE(X)                                                   \
+	DEV_FETCH_CATALOGUE(X)                                                 \
+	DEV_SHIM_CATALOGUE(X)                                                  \
+	DEV_JOB_CATALOGUE(X)                                                   \
+	DEV_SHIMD_CATALOGUE(X)
+
+enum msg_type {
+#define X(name, number, dir, states, min, max, fd, once) MSG_##name = number,
+	MSG_CATALOGUES(X)
+#undef X
+};
+
+struct msg_row {
+	const char *name;
+	uint32_t type;
+	enum msg_dir dir;
+	unsigned int states;
+	size_t min, max;
+	int fd;			/* 1: exactly one descriptor; 0: none */
+	int once;
+};
+
+/* All rows; *np gets the count. */
+const struct msg_row *msgcat_get_rows(size_t *np);
+const struct msg_row *msgcat_find(uint32_t type);
+/* The name for logs: "NET_READY", or "?". Never a number in a log. */
+const char *msgcat_name(uint32_t type);
+
+/* Multiplicity memory of one channel; zero it when the channel opens. */
+struct msgcat_seen {
+	uint8_t bits[256];
+};
+
+/*
+ * The one check of a received message, in this order: known type,
+ * direction, state, size, descriptor, once.  CL_OK, or CL_FORMAT with a
+ * constant reason in *whyp; the caller then ends the sender.
+ */
+int msgcat_check(enum msg_dir dir, unsigned int state, const struct imsg *m,
+    struct msgcat_seen *seen, const char **whyp);
+
+/*
+ * The least role an operator needs for a C2M request: ROLE_VIEWER for what
+ * only reads, ROLE_OPERATOR for the rest.  ROLE_NONE: no operator may send
+ * it (the set-up rows of cloopd-ctl, other directions).
+ */
+int msgcat_role(uint32_t type);
+
+#endif

@@ -1,0 +1,315 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * cloopd-net: the hub's unprivileged network process, one of several
+ * workers.  It meets every byte an agent sends: TLS, HTTP, WebSocket, JSON.
+ * It holds no key, no store, no secret at rest, and after set-up it can open
+ * nothing: descriptor 3 is the channel to the monitor, listeners and output
+ * files arrive over it.  Without a monitor it ends.
+ */
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/unistd.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/base/paths.h"
+#include "common/base/util.h"
+#include "net/codec/tlsio.h"
+#include "sandbox/self/self.h"
+#include "hub.h"
+#include "tlskey.h"
+
+#define NET_CHANNEL_FD 3
+#define NET_IDLE_MS WATCHDOG_MS	/* nothing under way: the watchdog only */
+#define NET_TICK_MS 500		/* handshakes, requests, pauses */
+#define NET_BATCH 256		/* messages of the monitor's in one turn */
+
+/* ---------------------------------------------------------------- channel */
+
+/* What is there, as far as one turn goes.  The monitor's end is ours. */
+static void
+net_read_channel(struct hub *hub)
+{
+	struct imsg m;
+	int i, r;
+
+	for (i = 0; i < NET_BATCH; i++) {
+		if ((r = imsg_read(&hub->chan, &m)) == CL_INCOMPLETE)
+			return;
+		if (r == CL_EOF)
+			_exit(0);
+		if (r != CL_OK)
+			fatal("channel", "reason=%s", cl_strerror(r));
+		hub_on_message(hub, &m);
+		imsg_free(&m);
+		if (hub->chan_state == MS_SERVING && hub->base == NULL)
+			return;
+	}
+}
+
+static void
+net_write_channel(struct hub *hub)
+{
+	int r = imsg_write(&hub->chan);
+
+	if (r == CL_EOF)
+		_exit(0);
+	if (r != CL_OK && r != CL_INCOMPLETE)
+		fatal("channel", "reason=%s", cl_strerror(r));
+	if (hub->chan_out == NULL)
+		return;
+	if (r == CL_INCOMPLETE)
+		(void)event_add(hub->chan_out, NULL);
+	else
+		(void)event_del(hub->chan_out);
+}
+
+static void
+net_on_channel(evutil_socket_t fd, short what, void *arg)
+{
+	struct hub *hub = arg;
+
+	(void)fd;
+	hub->now = util_now_ms();
+	if (what & EV_READ)
+		net_read_channel(hub);
+	/* Writing is done at the end of the turn. */
+}
+
+/* ------------------------------------------------------------------ turns */
+
+/* When the timer must run next. */
+static void
+net_set_tick(struct hub *hub, int busy)
+{
+	struct timeval tv;
+	int64_t ms = NET_IDLE_MS;
+
+	if (hub->sessions.nyoung > 0 || hub->sessions.nrequests > 0 ||
+	    hub->asks.nasks > 0 || hub->listeners.pause_until != 0 ||
+	    hub->stop_at != 0)
+		ms = NET_TICK_MS;
+	if (busy)
+		ms = HLOG_INDEX_MS;
+	if (hub->watch_at - hub->now < ms)
+		ms = hub->watch_at > hub->now ? hub->watch_at - hub->now : 1;
+	if (hub->tick_at > hub->now && hub->tick_at <= hub->now + ms)
+		return;
+	hub->tick_at = hub->now + ms;
+	tv.tv_sec = ms / 1000;
+	tv.tv_usec = ms % 1000 * 1000;
+	(void)event_add(hub->tick, &tv);
+}
+
+static void
+net_on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct hub *hub = arg;
+
+	(void)fd;
+	(void)what;
+	hub->now = util_now_ms();
+	hub->tick_at = 0;
+	ask_on_time(&hub->asks, hub->now);
+	hs_on_time(hub);
+	hl_on_time(hub);
+}
+
+static void
+net_check_stop(struct hub *hub)
+{
+	if (hub->stop_at == 0 || hub->done)
+		return;
+	if (hub->now < hub->stop_at &&
+	    hub->sessions.nyoung + hub->sessions.nlive > 0)
+		return;
+	(void)hub_send(hub, MSG_NET_STOPPED, 0, NULL, -1);
+	hub->done = 1;
+}
+
+/*
+ * One turn: events, then what they left behind.  The monitor hears first:
+ * what an agent is told must be known there already.
+ */
+static void
+net_run_turn(struct hub *hub, int *morep)
+{
+	int busy;
+
+	hs_start_turn(&hub->sessions);
+	if (event_base_loop(hub->base, EVLOOP_ONCE |
+	    (*morep ? EVLOOP_NONBLOCK : 0)) == -1)
+		fatal("event-loop", "reason=%s", cl_strerror(CL_SYSTEM));
+	hub->now = util_now_ms();
+	busy = hlog_on_time(&hub->logs, hub->now, hs_report_progress, hub);
+	hs_release_ends(hub);
+	net_write_channel(hub);
+	*morep = hs_settle_all(hub);
+	net_check_stop(hub);
+	net_write_channel(hub);
+	net_set_tick(hub, busy);
+}
+
+/* ----------------------------------------------------------------- set-up */
+
+static void
+net_wait_channel(struct hub *hub, short events)
+{
+	struct pollfd pfd = { .fd = hub->chan.fd, .events = events };
+
+	if (poll(&pfd, 1, -1) == -1 && errno != EINTR)
+		fatal("channel", "reason=%s", cl_strerror(CL_SYSTEM));
+}
+
+/* Everything libraries open or ask for once. */
+static void
+net_warm_up(struct hub *hub)
+{
+	unsigned char byte;
+
+	tzset();
+	if (OPENSSL_init_ssl(0, NULL) != 1 || RAND_bytes(&byte, 1) != 1)
+		fatal("openssl", "reason=initialisation");
+	arc4random_buf(&byte, sizeof(byte));
+	jx_init(&hub->jx);
+	jsonw_init(&hub->jw, MAX_FRAME_LEN, 0);
+	if ((hub->base = event_base_new()) == NULL)
+		fatal("libevent", "reason=initialisation");
+}
+
+/* Configuration, listeners, certificate: up to NET_START. */
+static void
+net_set_up(struct hub *hub)
+{
+	while (hub->chan_state == MS_STARTING && !hub->done) {
+		net_wait_channel(hub, POLLIN);
+		hub->now = util_now_ms();
+		net_read_channel(hub);
+	}
+	if (hub->done)
+		_exit(0);
+	if (hub->conf.max_agents == 0)
+		fatal("set-up", "reason=no configuration");
+}
+
+static void
+net_confine(struct hub *hub)
+{
+	struct self_opts o = { .profile = SELF_NET, .user = USER_NET };
+	char text[SELF_REPORT_MAX];
+	struct self_report rep;
+	struct rlimit rl;
+	int r;
+
+	/* Two files a running workload, one connection an agent. */
+	o.nofile = (uint64_t)hub->conf.max_agents * 3 +
+	    hub->conf.max_pending + 2 * HL_FD_RESERVE;
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && o.nofile > rl.rlim_max)
+		o.nofile = rl.rlim_max;
+	hub->listeners.max_fds = o.nofile;
+	if ((r = self_confine(&o, &rep)) != CL_OK)
+		fatal("confine", "step=%s reason=%s", rep.step,
+		    cl_strerror(r));
+	log_debug("confined", "%s", self_format_report(&rep, text));
+}
+
+static void
+net_send_ready(struct hub *hub)
+{
+	struct buf b;
+
+	buf_init(&b, 8);
+	buf_put_u32(&b, MSGCAT_VERSION);
+	buf_put_u32(&b, hub->conf.worker);
+	(void)hub_send(hub, MSG_NET_READY, 0, &b, -1);
+	buf_clear(&b);
+}
+
+static void
+net_start(struct hub *hub)
+{
+	hub->now = util_now_ms();
+	hub->watch_at = hub->now + WATCHDOG_MS;
+	hub->tick = evtimer_new(hub->base, net_on_tick, hub);
+	hub->chan_in = event_new(hub->base, hub->chan.fd,
+	    EV_READ | EV_PERSIST, net_on_channel, hub);
+	hub->chan_out = event_new(hub->base, hub->chan.fd, EV_WRITE,
+	    net_on_channel, hub);
+	if (hub->tick == NULL || hub->chan_in == NULL ||
+	    hub->chan_out == NULL || event_add(hub->chan_in, NULL) == -1 ||
+	    hl_start(hub) != CL_OK)
+		fatal("libevent", "reason=out of memory");
+	net_send_ready(hub);
+	net_set_tick(hub, 0);
+	log_info("serving", "worker=%u listeners=%zu", hub->conf.worker,
+	    hub->listeners.nlisteners);
+}
+
+static void
+net_stop(struct hub *hub)
+{
+	int64_t until = util_now_ms() + 1000;
+
+	while (imsg_write(&hub->chan) == CL_INCOMPLETE &&
+	    util_now_ms() < until)
+		net_wait_channel(hub, POLLOUT);
+	log_debug("stopped", "worker=%u", hub->conf.worker);
+}
+
+static void
+net_ignore_signals(void)
+{
+	/* The monitor decides when this process stops. */
+	static const int numbers[] = { SIGPIPE, SIGHUP, SIGINT, SIGTERM };
+	size_t i;
+
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		(void)signal(numbers[i], SIG_IGN);
+}
+
+int
+main(void)
+{
+	static struct hub hub;
+	int more = 1;
+
+	log_init("cloopd-net", LOGL_INFO, LOGF_TEXT);
+	if (fcntl(NET_CHANNEL_FD, F_GETFD) == -1)
+		fatal("usage", "reason=started by cloopd only");
+	closefrom(NET_CHANNEL_FD + 1);
+	umask(077);
+	net_ignore_signals();
+	hub.chan_state = MS_STARTING;
+	hub.tls.key_fd = -1;
+	ask_init(&hub.asks, &hub, hub_send);
+	src_init(&hub.sources, &hub.conf);
+	hlog_init(&hub.logs);
+	hl_init(&hub.listeners);
+	hs_init(&hub.sessions);
+	if (imsg_init(&hub.chan, NET_CHANNEL_FD, CHAN_QUEUE_MAX) != CL_OK)
+		fatal("channel", "reason=%s", cl_strerror(CL_SYSTEM));
+	net_set_up(&hub);
+	net_warm_up(&hub);
+	net_confine(&hub);
+	net_start(&hub);
+	while (!hub.done)
+		net_run_turn(&hub, &more);
+	net_stop(&hub);
+	return 0;
+}

@@ -1,0 +1,243 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * What devices say about handles, through their worker: started, status,
+ * progress, lost.  A worker may speak of a handle only when the session
+ * owns it; which agent and which handle it is, is never taken from the
+ * message but from the tables.
+ */
+#include <string.h>
+
+#include "common/base/crash.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/model/ctlmsg.h"
+#include "common/msg/msgcat.h"
+#include "answers.h"
+#include "dispatch.h"
+#include "life.h"
+
+/*
+ * The handle a worker speaks of.  CL_OK with *hp NULL: it was forgotten
+ * while the message was under way.  Anything the worker cannot have been
+ * given is CL_FORMAT.
+ */
+static int
+answer_find_handle(struct monitor *mon, const struct child *c,
+    uint64_t number, struct handle **hp)
+{
+	struct session *s;
+	struct handle *h;
+
+	*hp = NULL;
+	if (number == 0 || number > mon->handles.last_number)
+		return CL_FORMAT;
+	if ((h = handles_find(&mon->handles, number)) == NULL ||
+	    h->session == 0)
+		return CL_OK;
+	s = agents_find_session(&mon->agents, h->session);
+	if (s == NULL || s->generation != c->generation)
+		return CL_FORMAT;
+	*hp = h;
+	return CL_OK;
+}
+
+int
+answer_find_session_handle(struct monitor *mon, const struct child *c,
+    uint64_t session, uint64_t number, struct handle **hp)
+{
+	struct session *s;
+	int r;
+
+	*hp = NULL;
+	if (session == 0 || session > mon->agents.last_session)
+		return CL_FORMAT;
+	if ((s = answer_find_session(mon, c, session)) == NULL)
+		return CL_OK;
+	if ((r = answer_find_handle(mon, c, number, hp)) != CL_OK)
+		return r;
+	if (*hp != NULL && (*hp)->session != s->number)
+		return CL_FORMAT;
+	return CL_OK;
+}
+
+int
+answer_start_ans(struct monitor *mon, struct child *c, struct imsg *m)
+{
+	char code[128], text[MAX_ERROR_TEXT_LEN + 1];
+	struct handle *h;
+	uint64_t number;
+	int64_t pid, started_at;
+	int result, r;
+
+	number = buf_get_u64(&m->body);
+	result = buf_get_u8(&m->body);
+	buf_get_str(&m->body, code, sizeof(code) - 1);
+	buf_get_str(&m->body, text, sizeof(text) - 1);
+	pid = buf_get_i64(&m->body);
+	started_at = buf_get_i64(&m->body);
+	if ((r = buf_end(&m->body)) != CL_OK)
+		return r;
+	if (result > RES_TIMEOUT || m->id != number)
+		return CL_FORMAT;
+	if ((r = answer_find_handle(mon, c, number, &h)) != CL_OK || h == NULL)
+		return r;
+	/* A terminal status may have come first. */
+	if (h->row.state != HS_PENDING && !handle_is_closed(h))
+		return CL_STATE;
+	if (result == RES_OK)
+		dispatch_finish(mon, h, pid, started_at);
+	else if (!handle_is_closed(h))
+		dispatch_fail(mon, h, result, code, text);
+	else
+		dispatch_settle(mon, h);
+	return CL_OK;
+}
+
+int
+answer_device_ans(struct monitor *mon, struct child *c, struct imsg *m)
+{
+	return devask_answer(mon, c, m);
+}
+
+/* A HANDLE_STATUS, decoded. */
+struct answer_status {
+	int state;
+	int64_t pid, exit_code, started_at, finished_at, final_offset;
+	char error[MAX_ERROR_TEXT_LEN + 1];
+	char outcome[64];
+	uint64_t received;
+	int gapped;
+};
+
+static void
+answer_apply_status(struct handle *h, const struct answer_status *st)
+{
+	h->row.state = st->state;
+	if (st->pid != 0)
+		h->row.pid = st->pid;
+	/* A known start is kept when the new one is empty. */
+	if (st->started_at != UTIL_TIME_ZERO)
+		h->row.started_at = st->started_at;
+	handle_set_text(&h->row.error, st->error);
+	handle_set_text(&h->row.outcome, st->outcome);
+	if (!ctl_is_terminal(st->state))
+		return;
+	h->row.has_exit_code = 1;
+	h->row.exit_code = st->exit_code;
+	h->row.finished_at = st->finished_at;
+}
+
+static void
+answer_use_status(struct monitor *mon, struct handle *h,
+    const struct answer_status *st)
+{
+	int terminal = ctl_is_terminal(st->state);
+
+	if (handle_is_closed(h)) {
+		/* Replaces the stored one, no more. */
+		if (terminal && h->abandoned == NULL)
+			answer_apply_status(h, st);
+		if (terminal)
+			life_confirm_end(mon, h);
+		return;
+	}
+	if (!terminal) {
+		/* Pending until started; then running, whatever it says. */
+		if (h->row.state != HS_PENDING) {
+			answer_apply_status(h, st);
+			h->row.state = HS_RUNNING;
+		}
+		return;
+	}
+	answer_apply_status(h, st);
+	if (h->row.started_at == UTIL_TIME_ZERO)
+		h->row.started_at = h->row.dispatched_at;
+	if (st->received > h->row.received)
+		h->row.received = st->received;
+	h->row.gapped |= st->gapped;
+	if (st->final_offset > 0 &&
+	    (uint64_t)st->final_offset > h->row.received)
+		h->row.gapped = 1;
+	CRASH_POINT("status.applied");
+	life_end_handle(mon, h);
+	life_confirm_end(mon, h);
+	CRASH_POINT("status.recorded");
+}
+
+int
+answer_handle_status(struct monitor *mon, struct child *c, struct imsg *m)
+{
+	struct answer_status st;
+	struct handle *h;
+	uint64_t session, number;
+	int r;
+
+	memset(&st, 0, sizeof(st));
+	session = buf_get_u64(&m->body);
+	number = buf_get_u64(&m->body);
+	st.state = buf_get_u8(&m->body);
+	st.pid = buf_get_i64(&m->body);
+	st.exit_code = buf_get_i64(&m->body);
+	st.started_at = buf_get_i64(&m->body);
+	st.finished_at = buf_get_i64(&m->body);
+	buf_get_str(&m->body, st.error, sizeof(st.error) - 1);
+	buf_get_str(&m->body, st.outcome, sizeof(st.outcome) - 1);
+	st.final_offset = buf_get_i64(&m->body);
+	st.received = buf_get_u64(&m->body);
+	st.gapped = buf_get_bool(&m->body);
+	if ((r = buf_end(&m->body)) != CL_OK)
+		return r;
+	if (st.state < HS_PENDING || st.state > HS_UNKNOWN ||
+	    (st.outcome[0] != '\0' && strcmp(st.outcome, "disk_limit") != 0))
+		return CL_FORMAT;
+	r = answer_find_session_handle(mon, c, session, number, &h);
+	if (r == CL_OK && h != NULL)
+		answer_use_status(mon, h, &st);
+	return r;
+}
+
+int
+answer_handle_progress(struct monitor *mon, struct child *c, struct imsg *m)
+{
+	struct handle *h;
+	uint64_t number, received;
+	int gapped, r;
+
+	number = buf_get_u64(&m->body);
+	received = buf_get_u64(&m->body);
+	gapped = buf_get_bool(&m->body);
+	if ((r = buf_end(&m->body)) != CL_OK)
+		return r;
+	if ((r = answer_find_handle(mon, c, number, &h)) != CL_OK ||
+	    h == NULL || handle_is_closed(h))
+		return r;
+	if (received > h->row.received)
+		h->row.received = received;
+	h->row.gapped |= gapped;
+	return CL_OK;
+}
+
+int
+answer_handle_lost(struct monitor *mon, struct child *c, struct imsg *m)
+{
+	struct handle *h;
+	uint64_t session, number;
+	int r;
+
+	session = buf_get_u64(&m->body);
+	number = buf_get_u64(&m->body);
+	if ((r = buf_end(&m->body)) != CL_OK)
+		return r;
+	r = answer_find_session_handle(mon, c, session, number, &h);
+	if (r != CL_OK || h == NULL)
+		return r;
+	/* A start in flight is exempt. */
+	if (!handle_is_closed(h) && h->row.state != HS_PENDING)
+		life_fail_handle(mon, h,
+		    "agent no longer reports this workload as running");
+	return CL_OK;
+}

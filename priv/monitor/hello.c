@@ -1,0 +1,332 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Handshakes, in the monitor.  A hello is the device's claim, decoded by
+ * cloopd-net: nothing in it is believed but against the record of the
+ * session it came on.  An agent has one session that may write output; an
+ * older one is ended first, so that two workers never append to one file.
+ */
+#include "hello.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/msg/msgcat.h"
+#include "common/output/logindex.h"
+#include "hfiles.h"
+#include "hwork.h"
+#include "life.h"
+#include "monitor.h"
+
+/* One verdict of a HELLO_ANS. */
+struct hello_verdict {
+	uint16_t index;
+	uint8_t action;
+	uint8_t why;
+	uint64_t from;
+	const char *reason;	/* borrowed from the handle */
+};
+
+/* Reasons of one HELLO_ANS; what does not fit goes without. */
+#define HELLO_REASONS_LEN 4096
+
+void
+hello_free(struct hello *h)
+{
+	if (h == NULL)
+		return;
+	hello_blob_clear(&h->blob);
+	free(h);
+}
+
+void
+hello_refuse(struct child *c, uint64_t ask, int result)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u8(&b, (uint8_t)result);
+	buf_put_u16(&b, 0);
+	buf_put_u16(&b, 0);
+	mon_send(c, MSG_HELLO_ANS, ask, &b, -1);
+}
+
+/*
+ * What the files of a handle hold.  A row whose files are gone or broken
+ * must not lose its workload too: they are begun anew, and the device sends
+ * again what it still has.
+ */
+static int
+hello_load_files(struct monitor *mon, struct handle *h,
+    struct logindex_state *st)
+{
+	const char *dir = mon->conf.state_dir, *id = h->row.handle_id;
+	int r;
+
+	r = hfiles_load(dir, id, 1, st);
+	if (r == CL_OK || (r != CL_FORMAT &&
+	    !(r == CL_SYSTEM && errno == ENOENT)))
+		return r;
+	log_error("handle-files", "handle=%s reason=%s action=renewed",
+	    log_q(id), log_q(r == CL_FORMAT ? "the index is broken" :
+	    "missing"));
+	if ((r = hfiles_renew(dir, id)) != CL_OK)
+		return r;
+	h->row.received = 0;
+	h->row.gapped = 1;
+	return hfiles_load(dir, id, 1, st);
+}
+
+int
+hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
+{
+	struct child *c = mon_find_child(mon, s->generation);
+	struct logindex_state st;
+	struct buf b;
+	int log_fd = -1, index_fd = -1, r;
+
+	if (h->session == s->number)
+		return CL_OK;	/* it has them already */
+	/*
+	 * No session writes now.  What the last one did not report, or a
+	 * crash tore, is in the files: they decide where to go on.
+	 */
+	r = hello_load_files(mon, h, &st);
+	if (r == CL_OK) {
+		h->row.received = st.received;
+		h->row.log_bytes = st.log_len;
+		h->row.gapped |= st.gapped;
+	}
+	if (r == CL_OK)
+		r = hfiles_open(mon->conf.state_dir, h->row.handle_id,
+		    HFILES_LOG, 1, &log_fd);
+	if (r == CL_OK)
+		r = hfiles_open(mon->conf.state_dir, h->row.handle_id,
+		    HFILES_INDEX, 1, &index_fd);
+	if (r != CL_OK || c == NULL) {
+		log_error("handle-files", "handle=%s reason=%s",
+		    log_q(h->row.handle_id), log_q(cl_strerror(r)));
+		if (log_fd != -1)
+			close(log_fd);
+		return r != CL_OK ? r : CL_STATE;
+	}
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, h->row.number);
+	buf_put_u64(&b, s->number);
+	buf_put_str(&b, h->row.handle_id);
+	buf_put_u64(&b, h->row.received);
+	buf_put_u8(&b, (uint8_t)h->row.state);
+	buf_put_u8(&b, (uint8_t)h->row.gapped);
+	buf_put_u64(&b, mon->conf.log_limit);
+	mon_send(c, MSG_HANDLE_OPEN, 0, &b, log_fd);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, h->row.number);
+	mon_send(c, MSG_HANDLE_INDEX, 0, &b, index_fd);
+	if ((r = lease_send_redactions(mon, s, h)) == CL_OK) {
+		h->session = s->number;
+		work_send(mon, s, h);
+		return CL_OK;
+	}
+	/* Its output would be kept with the secrets in it: rather none. */
+	log_error("handle-redact", "handle=%s reason=%s",
+	    log_q(h->row.handle_id), log_q(cl_strerror(r)));
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, h->row.number);
+	mon_send(c, MSG_HANDLE_FORGET, 0, &b, -1);
+	return r;
+}
+
+/*
+ * What to say about one offer.  0: nothing is said (which the device takes
+ * for a refusal).
+ */
+static int
+hello_judge_offer(struct monitor *mon, struct session *s,
+    const struct caps_offer *o, unsigned int *nrefused,
+    struct hello_verdict *v)
+{
+	struct handle *h = handles_find_id(&mon->handles, o->handle_id);
+
+	v->reason = "";
+	if (h != NULL && h->agent == s->agent && h->abandoned != NULL) {
+		v->action = VERDICT_TERMINATE;
+		v->why = WHY_ABANDONED;
+		v->from = 0;
+		v->reason = h->abandoned;
+		return s->protocol >= 5;
+	}
+	if (h != NULL && h->agent == s->agent &&
+	    hello_open_handle(mon, s, h) == CL_OK) {
+		v->action = VERDICT_CONTINUE;
+		v->why = WHY_NONE;
+		v->from = h->row.received;
+		return 1;
+	}
+	/* Also a handle of somebody else: it is not this device's. */
+	if (s->protocol < 5 || *nrefused >= MAX_RESUME_REFUSALS)
+		return 0;
+	(*nrefused)++;
+	v->action = VERDICT_TERMINATE;
+	v->why = WHY_UNKNOWN;
+	v->from = 0;
+	return 1;
+}
+
+/*
+ * What was not offered is handed over as well: the first heartbeat that
+ * does not list it ends it, and only who knows it can notice.
+ */
+static void
+hello_open_rest(struct monitor *mon, struct session *s)
+{
+	struct handle *h;
+
+	TAILQ_FOREACH(h, &s->agent->handles, of_agent)
+		if (!handle_is_closed(h) && h->row.state != HS_PENDING)
+			(void)hello_open_handle(mon, s, h);
+}
+
+static void
+hello_answer(struct monitor *mon, struct session *s, struct hello *h)
+{
+	struct child *c = mon_find_child(mon, s->generation);
+	struct hello_verdict *v;
+	unsigned int nrefused = 0;
+	struct buf b;
+	size_t i, n = 0, len = 0;
+
+	v = calloc(h->blob.noffers + 1, sizeof(*v));
+	for (i = 0; v != NULL && i < h->blob.noffers; i++) {
+		v[n].index = (uint16_t)i;
+		if (hello_judge_offer(mon, s, &h->blob.offers[i], &nrefused,
+		    &v[n]))
+			n++;
+	}
+	hello_open_rest(mon, s);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u8(&b, HELLO_OK);
+	buf_put_u16(&b, (uint16_t)s->protocol);
+	buf_put_u16(&b, (uint16_t)n);
+	for (i = 0; i < n; i++) {
+		buf_put_u16(&b, v[i].index);
+		buf_put_u8(&b, v[i].action);
+		buf_put_u8(&b, v[i].why);
+		buf_put_u64(&b, v[i].from);
+		len += strlen(v[i].reason);
+		buf_put_str(&b, len <= HELLO_REASONS_LEN ? v[i].reason : "");
+	}
+	free(v);
+	mon_send(c, MSG_HELLO_ANS, h->ask, &b, -1);
+}
+
+/* What the agent said of itself replaces what it said before. */
+static void
+hello_save_facts(struct session *s, const struct hello *h)
+{
+	struct agent *a = s->agent;
+	struct buf b;
+
+	buf_init(&b, MAX_SPEC_LEN);
+	caps_put(&h->blob.caps, &b);
+	if (buf_error(&b) == CL_OK && b.len > 0) {
+		agents_set_caps(a, b.data, b.len);
+		b.data = NULL;	/* taken */
+		b.len = b.cap = 0;
+	}
+	buf_clear(&b);
+	handle_set_text(&a->agent_version, h->blob.agent_version);
+	a->protocol = s->protocol;
+	a->agent_protocol = (unsigned int)h->blob.protocol_version;
+}
+
+void
+hello_finish(struct monitor *mon, struct session *s)
+{
+	struct hello *h = s->hello;
+
+	s->hello = NULL;
+	s->agent->waiting = 0;
+	s->agent->session = s->number;
+	s->state = SESSION_WELCOMED;
+	hello_save_facts(s, h);
+	hello_answer(mon, s, h);
+	hello_free(h);
+}
+
+/* Identity, then version; a HELLO_*. */
+static int
+hello_check(struct session *s, const struct hello_blob *b)
+{
+	if (s->agent->row.revoked_at != UTIL_TIME_ZERO)
+		return HELLO_UNAUTHORIZED;
+	if (s->enrolled ? b->agent_id != NULL && b->agent_id[0] != '\0' :
+	    b->agent_id == NULL ||
+	    strcmp(b->agent_id, s->agent->row.agent_id) != 0)
+		return HELLO_UNAUTHORIZED;
+	if (b->protocol_version < PROTO_MIN)
+		return HELLO_VERSION;
+	return HELLO_OK;
+}
+
+void
+hello_start(struct monitor *mon, struct session *s, struct hello *h)
+{
+	struct child *c = mon_find_child(mon, s->generation);
+	struct session *old;
+	int result;
+
+	if ((result = hello_check(s, &h->blob)) != HELLO_OK) {
+		log_info("hello-refused", "agent=%s peer=%s reason=%s "
+		    "protocol=%lld", log_q(s->agent->row.agent_id),
+		    log_q(s->peer), result == HELLO_VERSION ? "version" :
+		    "identity", (long long)h->blob.protocol_version);
+		hello_refuse(c, h->ask, result);
+		hello_free(h);
+		return;
+	}
+	old = agents_find_current(&mon->agents, s->agent);
+	if (old != NULL && dupid_is_quiet(&s->agent->dup, util_now_ms())) {
+		log_info("hello-refused", "agent=%s peer=%s reason="
+		    "duplicate-identity other=%s",
+		    log_q(s->agent->row.agent_id), log_q(s->peer),
+		    log_q(old->peer));
+		hello_refuse(c, h->ask, HELLO_DUPLICATE);
+		hello_free(h);
+		return;
+	}
+	s->protocol = h->blob.protocol_version > PROTO_MAX ? PROTO_MAX :
+	    (unsigned int)h->blob.protocol_version;
+	s->hello = h;
+	if ((old = agents_find_session(&mon->agents,
+	    s->agent->waiting)) != NULL) {
+		/* Three at once: the one in the middle never was welcome. */
+		hello_refuse(mon_find_child(mon, old->generation),
+		    old->hello->ask, HELLO_GONE);
+		hello_free(old->hello);
+		old->hello = NULL;
+		old->state = SESSION_AUTHED;
+		s->agent->waiting = 0;
+	}
+	if ((old = agents_find_current(&mon->agents, s->agent)) == NULL) {
+		hello_finish(mon, s);
+		return;
+	}
+	log_info("session-superseded", "agent=%s session=%llu by=%llu "
+	    "old-peer=%s new-peer=%s", log_q(s->agent->row.agent_id),
+	    (unsigned long long)old->number, (unsigned long long)s->number,
+	    log_q(old->peer), log_q(s->peer));
+	s->agent->superseded = old->number;
+	s->agent->superseded_by = old->generation;
+	handle_set_text(&s->agent->superseded_peer, old->peer);
+	s->state = SESSION_WAITING;
+	s->agent->waiting = s->number;
+	life_drop_session(mon, old, DROP_SUPERSEDED,
+	    "superseded by a newer session");
+}

@@ -1,0 +1,450 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The monitor's message core (root): which handler a message gets, what
+ * happens to who breaks a rule, and the turn that ties answers to commits.
+ * A child can make this process kill that child, and nothing else.
+ */
+#include "monitor.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include <event2/event.h>
+
+#include "common/base/crash.h"
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/msg/msgcat.h"
+#include "answers.h"
+#include "boot.h"
+#include "life.h"
+#include "setup.h"
+
+/* A message held until the end of the turn. */
+struct mon_out {
+	struct mon_out *next;
+	struct child *child;
+	uint64_t generation;
+	uint64_t id;
+	uint32_t type;
+	int fd;
+	int durable;
+	size_t len;
+	uint8_t data[];
+};
+
+struct mon_after {
+	struct mon_after *next;
+	mon_after_fn *fn;
+	uint64_t id, aux;
+};
+
+
+static mon_handler_fn *const mon_handlers[0x400] = {
+	[MSG_NET_READY] = answer_net_ready,
+	[MSG_NET_STOPPED] = answer_net_stopped,
+	[MSG_AUTH] = answer_auth,
+	[MSG_HELLO] = answer_hello,
+	[MSG_SESSION_UP] = answer_session_up,
+	[MSG_SESSION_DOWN] = answer_session_down,
+	[MSG_SESSION_SEEN] = answer_session_seen,
+	[MSG_SESSION_ECHO] = answer_session_echo,
+	[MSG_CAPS] = answer_caps,
+	[MSG_ORIGIN_REFUSED] = answer_origin_refused,
+	[MSG_FOREIGN] = answer_foreign,
+	[MSG_WHO] = answer_who,
+	[MSG_START_ANS] = answer_start_ans,
+	[MSG_SIGNAL_ANS] = answer_device_ans,
+	[MSG_QUERY_ANS] = answer_device_ans,
+	[MSG_INVENTORY_ANS] = answer_device_ans,
+	[MSG_REVOKE_ANS] = answer_revoke_ans,
+	[MSG_REFRESH_ANS] = answer_refresh_ans,
+	[MSG_HANDLE_STATUS] = answer_handle_status,
+	[MSG_HANDLE_PROGRESS] = answer_handle_progress,
+	[MSG_HANDLE_LOST] = answer_handle_lost,
+	[MSG_RESULT_TAKE] = answer_result_take,
+	[MSG_RESULT_END] = answer_result_end,
+	[MSG_RESULT_FAILED] = answer_result_failed,
+	[MSG_PROJECT] = answer_project,
+	[MSG_PENALTY] = answer_penalty,
+	[MSG_KEY_READY] = answer_key_ready,
+	[MSG_FENCE_READY] = answer_fence_ready,
+	[MSG_FENCE_ADD_ANS] = answer_fence_add,
+	[MSG_CTL_READY] = answer_ctl_ready,
+	[MSG_CTL_CLIENT] = answer_ctl_client,
+	[MSG_CTL_GONE] = answer_ctl_gone,
+	[MSG_CTL_PACE_ANS] = answer_ctl_pace,
+	[MSG_CTL_HELLO] = answer_ctl_hello,
+	[MSG_CTL_STATUS] = answer_ctl_status,
+	[MSG_CTL_AGENTS] = answer_ctl_agents,
+	[MSG_CTL_RUN] = answer_ctl_run,
+	[MSG_CTL_PS] = answer_ctl_ps,
+	[MSG_CTL_SHOW] = answer_ctl_show,
+	[MSG_CTL_WAIT] = answer_ctl_wait,
+	[MSG_CTL_LOGS] = answer_ctl_logs,
+	[MSG_CTL_SIGNAL] = answer_ctl_signal,
+	[MSG_CTL_INVENTORY] = answer_ctl_inventory,
+	[MSG_CTL_AUDIT] = answer_ctl_audit,
+	[MSG_CTL_VERIFY] = answer_ctl_verify,
+	[MSG_CTL_RELOAD] = answer_ctl_reload,
+	[MSG_CTL_MINT] = answer_ctl_mint,
+	[MSG_CTL_ENROLLMENTS] = answer_ctl_enrollments,
+	[MSG_CTL_REVOKE] = answer_ctl_revoke,
+	[MSG_CTL_BAN] = answer_ctl_ban,
+	[MSG_CTL_UNBAN] = answer_ctl_unban,
+	[MSG_CTL_BANS] = answer_ctl_bans,
+	[MSG_CTL_DELETE] = answer_ctl_delete,
+	[MSG_CTL_ABANDON] = answer_ctl_abandon,
+	[MSG_CTL_RESULT] = answer_ctl_result,
+	[MSG_CTL_COLLECTED] = answer_ctl_collected,
+	[MSG_CTL_BRANCH] = answer_ctl_branch,
+	[MSG_CTL_QUIT] = answer_ctl_quit,
+	[MSG_CTL_SECRET_PUT] = answer_ctl_secret_put,
+	[MSG_CTL_SECRETS] = answer_ctl_secrets,
+	[MSG_CTL_SECRET_RM] = answer_ctl_secret_rm,
+	[MSG_CTL_GRANT_ADD] = answer_ctl_grant_add,
+	[MSG_CTL_GRANTS] = answer_ctl_grants,
+	[MSG_CTL_GRANT_RM] = answer_ctl_grant_rm,
+	[MSG_CTL_LEASES] = answer_ctl_leases,
+	[MSG_CTL_LEASE_REVOKE] = answer_ctl_lease_revoke,
+	[MSG_CTL_LEASE_REFRESH] = answer_ctl_lease_refresh,
+	[MSG_CTL_CORDON] = answer_ctl_cordon,
+};
+
+/* What each kind of child may send. */
+static const enum msg_dir mon_dirs[] = {
+	[CHILD_KEY] = MSG_K2M, [CHILD_CTL] = MSG_C2M, [CHILD_NET] = MSG_N2M,
+	[CHILD_FENCE] = MSG_W2M,
+};
+
+mon_handler_fn *
+mon_find_handler(uint32_t type)
+{
+	if (type >= sizeof(mon_handlers) / sizeof(mon_handlers[0]))
+		return NULL;
+	return mon_handlers[type];
+}
+
+/* Log, kill, and the rest follows from its end. */
+static void
+mon_punish(struct child *c, const struct imsg *m, const char *why)
+{
+	char text[96];
+
+	log_error("child-violation", "child=%s pid=%ld type=%s reason=%s",
+	    child_format_name(c), (long)c->pid, msgcat_name(m->type),
+	    log_q(why));
+	strlcpy(text, "broke the rules: ", sizeof(text));
+	strlcat(text, msgcat_name(m->type), sizeof(text));
+	child_kill(c, text);
+}
+
+void
+mon_on_message(struct child *c, struct imsg *m)
+{
+	mon_handler_fn *fn;
+	const char *why;
+	int r;
+
+	if (msgcat_check(mon_dirs[c->kind], c->state, m, &c->seen, &why) !=
+	    CL_OK) {
+		mon_punish(c, m, why);
+		return;
+	}
+	if ((fn = mon_find_handler(m->type)) == NULL) {
+		/* The unit test demands one for each row. */
+		mon_punish(c, m, "nobody handles this");
+		return;
+	}
+	if ((r = fn(c->mon, c, m)) != CL_OK)
+		mon_punish(c, m, cl_strerror(r));
+}
+
+/* --- turns --- */
+
+void
+mon_init_turn(struct monitor *mon)
+{
+	mon->out_head = NULL;
+	mon->out_tailp = &mon->out_head;
+	mon->after_head = NULL;
+	mon->after_tailp = &mon->after_head;
+}
+
+void
+mon_begin_turn(struct monitor *mon)
+{
+	int r;
+
+	if ((r = store_begin_turn(mon->store)) != CL_OK)
+		mon_set_error(mon, r == CL_DB ? store_error(mon->store) :
+		    cl_strerror(r));
+}
+
+static void
+mon_free_out(struct mon_out *o)
+{
+	if (o->fd != -1)
+		close(o->fd);
+	/* Bodies may carry a credential. */
+	explicit_bzero(o->data, o->len);
+	free(o);
+}
+
+void
+mon_send(struct child *c, uint32_t type, uint64_t id, struct buf *body,
+    int fd)
+{
+	struct mon_out *o = NULL;
+	size_t len = body != NULL ? body->len : 0;
+	int r = body != NULL ? buf_error(body) : CL_OK;
+
+	if (c != NULL && c->state != CHILD_DOWN && r == CL_OK &&
+	    (o = calloc(1, sizeof(*o) + len)) == NULL)
+		r = CL_NOMEM;
+	if (o != NULL) {
+		o->child = c;
+		o->generation = c->generation;
+		o->type = type;
+		o->id = id;
+		o->fd = fd;
+		o->durable = c->mon->durable;
+		o->len = len;
+		if (len > 0)
+			memcpy(o->data, body->data, len);
+		*c->mon->out_tailp = o;
+		c->mon->out_tailp = &o->next;
+	} else if (fd != -1)
+		close(fd);
+	if (body != NULL)
+		buf_clear(body);
+	/* It would wait for this message for ever. */
+	if (r != CL_OK && c != NULL && c->state != CHILD_DOWN)
+		child_kill(c, cl_strerror(r));
+}
+
+void
+mon_add_after(struct monitor *mon, mon_after_fn *fn, uint64_t id,
+    uint64_t aux)
+{
+	struct mon_after *a;
+
+	if ((a = calloc(1, sizeof(*a))) == NULL)
+		fatal("turn", "reason=\"%s\"", cl_strerror(CL_NOMEM));
+	a->fn = fn;
+	a->id = id;
+	a->aux = aux;
+	*mon->after_tailp = a;
+	mon->after_tailp = &a->next;
+}
+
+/* Hand the held messages to the channels; durable ones only when ok. */
+static void
+mon_release(struct monitor *mon, int ok)
+{
+	struct mon_out *o;
+	struct buf b;
+	int r;
+
+	while ((o = mon->out_head) != NULL) {
+		if ((mon->out_head = o->next) == NULL)
+			mon->out_tailp = &mon->out_head;
+		if (o->child->has_chan &&
+		    o->child->generation == o->generation &&
+		    (ok || !o->durable)) {
+			buf_init_read(&b, o->data, o->len);
+			r = imsg_compose(&o->child->chan, o->type, o->id,
+			    &b, o->fd);
+			o->fd = -1;
+			if (r != CL_OK)
+				child_kill(o->child, r == CL_LIMIT ?
+				    "does not read its messages" :
+				    cl_strerror(r));
+		}
+		mon_free_out(o);
+	}
+}
+
+static void
+mon_run_after(struct monitor *mon, int ok)
+{
+	struct mon_after *list = mon->after_head, *a;
+
+	mon->after_head = NULL;
+	mon->after_tailp = &mon->after_head;
+	while ((a = list) != NULL) {
+		list = a->next;
+		a->fn(mon, a->id, a->aux, ok);
+		free(a);
+	}
+}
+
+static int
+mon_commit(struct monitor *mon)
+{
+	int dirty = store_is_dirty(mon->store), r;
+
+	CRASH_POINT("commit.before");
+	r = store_commit_turn(mon->store);
+	CRASH_POINT("commit.after");
+
+	if (r == CL_OK) {
+		if (dirty)
+			auditlog_send(mon);
+		return 1;
+	}
+	mon_set_error(mon, r == CL_DB ? store_error(mon->store) :
+	    cl_strerror(r));
+	store_abort_turn(mon->store);
+	return 0;
+}
+
+void
+mon_end_turn(struct monitor *mon)
+{
+	size_t i;
+	int ok;
+
+	/* What runs after a commit may itself write and send. */
+	do {
+		ok = mon_commit(mon);
+		mon_begin_turn(mon);
+		mon_release(mon, ok);
+		CRASH_POINT("commit.released");
+		mon_run_after(mon, ok);
+	} while (mon->out_head != NULL || mon->after_head != NULL);
+	for (i = 0; i < mon->nchildren; i++)
+		child_flush(&mon->children[i]);
+}
+
+void
+mon_drop_turn(struct monitor *mon)
+{
+	struct mon_out *o;
+	struct mon_after *a;
+
+	while ((o = mon->out_head) != NULL) {
+		mon->out_head = o->next;
+		mon_free_out(o);
+	}
+	while ((a = mon->after_head) != NULL) {
+		mon->after_head = a->next;
+		free(a);
+	}
+	mon_init_turn(mon);
+}
+
+/* --- children --- */
+
+struct child *
+mon_find_child(struct monitor *mon, uint64_t generation)
+{
+	size_t i;
+
+	for (i = 0; i < mon->nchildren; i++)
+		if (mon->children[i].generation == generation &&
+		    mon->children[i].state != CHILD_DOWN)
+			return &mon->children[i];
+	return NULL;
+}
+
+struct child *
+mon_get_ctl(struct monitor *mon)
+{
+	return mon->nchildren > 1 ? &mon->children[1] : NULL;
+}
+
+void
+mon_on_ready(struct child *c)
+{
+	struct monitor *mon = c->mon;
+	size_t i;
+
+	if (c->kind == CHILD_KEY)
+		for (i = 0; i < mon->nchildren; i++)
+			if (mon->children[i].kind == CHILD_NET)
+				setup_give_key(&mon->children[i]);
+	boot_check(mon);
+}
+
+void
+mon_on_down(struct child *c, int by_signal)
+{
+	struct monitor *mon = c->mon;
+	size_t i;
+
+	switch (c->kind) {
+	case CHILD_NET:
+		life_end_worker(mon, c->generation, by_signal);
+		break;
+	case CHILD_CTL:
+		clients_clear(mon);
+		break;
+	case CHILD_FENCE:
+		enforce_on_down(mon);
+		break;
+	case CHILD_KEY:
+		/* The channels went with it; the next one gets new ones. */
+		for (i = 0; i < mon->nchildren; i++)
+			mon->children[i].has_key = 0;
+		break;
+	}
+	if (mon->phase == MON_BOOTING) {
+		/* At the start this is a fault of the installation. */
+		log_error("boot", "child=%s end=%s", child_format_name(c),
+		    log_q(c->last_end));
+		mon_stop(mon, 1);
+	}
+	boot_check(mon);
+}
+
+void
+mon_stop(struct monitor *mon, int exit_status)
+{
+	mon->done = 1;
+	if (mon->exit_status == 0)
+		mon->exit_status = exit_status;
+	event_base_loopbreak(mon->base);
+}
+
+void
+mon_set_error(struct monitor *mon, const char *text)
+{
+	static struct log_ratelimit rl;
+	unsigned int suppressed;
+
+	strlcpy(mon->last_error, text, sizeof(mon->last_error));
+	mon->last_error_at = util_wall_ns();
+	if (log_ratelimit(&rl, 10, 10, &suppressed))
+		log_error("store", "reason=%s suppressed=%u", log_q(text),
+		    suppressed);
+}
+
+void
+mon_dump(struct monitor *mon)
+{
+	struct child *c;
+	size_t i;
+
+	log_info("dump", "uptime-s=%lld agents=%zu sessions=%zu handles=%zu "
+	    "running=%zu closed=%zu asks=%zu last-error=%s",
+	    (long long)(util_now_ms() - mon->started_at) / 1000,
+	    mon->agents.nagents, mon->agents.nsessions,
+	    mon->handles.nhandles, mon->handles.nrunning,
+	    mon->handles.nclosed, mon->asks.n, log_q(mon->last_error));
+	for (i = 0; i < mon->nchildren; i++) {
+		c = &mon->children[i];
+		log_info("dump-child", "child=%s pid=%ld state=%u "
+		    "queued=%zu restarts=%llu last-end=%s",
+		    child_format_name(c), (long)c->pid, c->state,
+		    c->has_chan ? c->chan.nqueued : 0,
+		    (unsigned long long)c->nrestarts, log_q(c->last_end));
+	}
+}

@@ -1,0 +1,372 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The monitor opens; the children use.  Everything here happens with the
+ * operator's own configuration as input, never with a byte from outside.
+ * The TLS key passes through as a descriptor and is not read.
+ */
+#include "setup.h"
+
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/base/xmem.h"
+#include "common/msg/imsg.h"
+#include "common/msg/msgcat.h"
+#include "listen.h"
+#include "monitor.h"
+#include "penalty.h"
+
+#define MAX_CERT_LEN 262144	/* a chain is a few KiB */
+#define NO_GROUP UINT32_MAX
+
+int
+setup_make_dirs(struct monitor *mon, char *err, size_t errlen)
+{
+	static const struct {
+		const char *below;
+		mode_t mode;
+	} dirs[] = { { "", 0755 }, { "/hub", 0700 }, { "/hub/handles", 0700 } };
+	char path[MAX_PATH_LEN + 32];
+	size_t i;
+
+	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", mon->conf.state_dir,
+		    dirs[i].below);
+		if (util_make_dirs(path, dirs[i].mode, (uid_t)-1,
+		    (gid_t)-1) != CL_OK)
+			goto bad;
+	}
+	snprintf(path, sizeof(path), "%s", mon->conf.runtime_dir);
+	if (util_make_dirs(path, 0755, (uid_t)-1, (gid_t)-1) == CL_OK)
+		return CL_OK;
+bad:
+	snprintf(err, errlen, "%s: cannot make directory: %s", path,
+	    strerror(errno));
+	return CL_SYSTEM;
+}
+
+int
+setup_open_control(struct monitor *mon, char *err, size_t errlen)
+{
+	struct sockaddr_un sun;
+	struct stat st;
+	mode_t old;
+	int fd, r;
+
+	memset(&sun, 0, sizeof(sun));
+	sun.sun_family = AF_UNIX;
+	/* The keyword's bound is smaller than sun_path. */
+	strlcpy(sun.sun_path, mon->conf.control_socket, sizeof(sun.sun_path));
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd == -1)
+		goto bad;
+	/*
+	 * We hold the store's lock, so whatever socket is there belongs to a
+	 * hub that is gone.  Anything but a socket is not ours to remove.
+	 */
+	if (lstat(sun.sun_path, &st) == 0 && S_ISSOCK(st.st_mode))
+		(void)unlink(sun.sun_path);
+	/* Everybody may connect; cloopd-ctl asks the kernel who it is. */
+	old = umask(0111);
+	r = bind(fd, (struct sockaddr *)&sun, sizeof(sun));
+	umask(old);
+	if (r == -1 || listen(fd, 128) == -1)
+		goto bad;
+	mon->ctl_fd = fd;
+	return CL_OK;
+bad:
+	snprintf(err, errlen, "ControlSocket %s: %s", sun.sun_path,
+	    strerror(errno));
+	if (fd != -1)
+		close(fd);
+	return CL_SYSTEM;
+}
+
+void
+setup_close(struct monitor *mon)
+{
+	listen_close(mon);
+	if (mon->ctl_fd != -1) {
+		close(mon->ctl_fd);
+		(void)unlink(mon->conf.control_socket);
+	}
+	mon->ctl_fd = -1;
+}
+
+static int
+setup_open_key(struct monitor *mon, const char *name, int flags, int *fdp,
+    mode_t *modep)
+{
+	char path[MAX_PATH_LEN + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", mon->conf.key_dir, name);
+	return util_open_file(path, flags, fdp, modep);
+}
+
+/* The certificate chain as a sealed memfd. */
+static int
+setup_load_cert(struct monitor *mon, int *fdp, size_t *lenp)
+{
+	uint8_t *data;
+	int fd, r;
+
+	if ((r = setup_open_key(mon, "tls.crt", UTIL_OPEN_OWNED |
+	    UTIL_OPEN_NOWRITE, &fd, NULL)) != CL_OK)
+		return r;
+	r = util_load_fd(fd, MAX_CERT_LEN, &data, lenp);
+	close(fd);
+	if (r != CL_OK)
+		return r;
+	r = util_make_memfd(data, *lenp, fdp);
+	free(data);
+	return r;
+}
+
+int
+setup_check_keys(struct monitor *mon, char *err, size_t errlen)
+{
+	const char *name = "tls.key";
+	mode_t mode;
+	size_t len;
+	int fd, r;
+
+	r = setup_open_key(mon, name, UTIL_OPEN_OWNED | UTIL_OPEN_NOWRITE,
+	    &fd, &mode);
+	if (r == CL_OK) {
+		close(fd);
+		if (mode & 077)
+			log_warn("key-mode", "file=%s/tls.key mode=%04o "
+			    "reason=\"others may read the TLS key\"",
+			    mon->conf.key_dir, (unsigned int)mode & 07777);
+		name = "tls.crt";
+		if ((r = setup_load_cert(mon, &fd, &len)) == CL_OK)
+			close(fd);
+	}
+	if (r != CL_OK)
+		snprintf(err, errlen, "%s/%s: %s; cloop-keygen -A makes "
+		    "missing keys", mon->conf.key_dir, name, cl_strerror(r));
+	return r;
+}
+
+static void
+setup_put_list(struct buf *b, const struct conf_list *l)
+{
+	size_t i;
+
+	buf_put_u16(b, (uint16_t)l->n);
+	for (i = 0; i < l->n; i++)
+		buf_put_str(b, l->v[i]);
+}
+
+/* One worker's part of a bound of the whole hub; never nothing. */
+static uint32_t
+setup_get_share(const struct hub_conf *conf, uint32_t max)
+{
+	unsigned int n = config_find_workers(conf);
+
+	return max / n + (max % n != 0);
+}
+
+static void
+setup_send_net_config(struct child *c)
+{
+	struct hub_conf *conf = &c->mon->conf;
+	struct config_penalty p;
+	char origin[MAX_URL_LEN + 1];
+	struct buf b;
+
+	(void)config_parse_penalty(conf->penalty, &p);
+	config_format_origin(conf, origin, sizeof(origin));
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u16(&b, (uint16_t)c->index);
+	buf_put_u32(&b, conf->max_agents);
+	/* The kernel deals connections out evenly (SO_REUSEPORT). */
+	buf_put_u32(&b, setup_get_share(conf, conf->max_pending));
+	buf_put_u32(&b, setup_get_share(conf, conf->max_per_source));
+	buf_put_u16(&b, HEARTBEAT_S);
+	buf_put_u8(&b, (uint8_t)p.enabled);
+	buf_put_u32(&b, p.auth_ms);
+	buf_put_u32(&b, p.protocol_ms);
+	buf_put_u32(&b, p.crash_ms);
+	buf_put_u32(&b, p.max_ms);
+	buf_put_u8(&b, (uint8_t)config_log_level(conf));
+	buf_put_str(&b, origin);
+	setup_put_list(&b, &conf->allowed_origins);
+	setup_put_list(&b, &conf->trusted_proxies);
+	mon_send(c, MSG_NET_CONFIG, 0, &b, -1);
+}
+
+static void
+setup_send_cert(struct child *c)
+{
+	struct buf b;
+	size_t len;
+	int fd, r;
+
+	if ((r = setup_load_cert(c->mon, &fd, &len)) != CL_OK) {
+		log_error("certificate", "file=%s/tls.crt reason=%s",
+		    c->mon->conf.key_dir, log_q(cl_strerror(r)));
+		return;
+	}
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u32(&b, (uint32_t)len);
+	mon_send(c, MSG_NET_CERT, 0, &b, fd);
+}
+
+/* It accepts from here on: whom it turns away comes before. */
+static void
+setup_start_net(struct child *c)
+{
+	penalty_send_all(c->mon, c);
+	c->has_start = 1;
+	mon_send(c, MSG_NET_START, 0, NULL, -1);
+}
+
+static void
+setup_configure_net(struct child *c)
+{
+	struct listener *l;
+	struct buf b;
+	size_t i;
+	int fd;
+
+	setup_send_net_config(c);
+	for (i = 0; i < c->mon->nlisteners; i++) {
+		l = &c->mon->listeners[i];
+		fd = fcntl(l->fds[c->index - 1], F_DUPFD_CLOEXEC, 3);
+		if (fd == -1) {
+			log_error("listener", "address=%s reason=%s",
+			    l->at.text, log_q(strerror(errno)));
+			continue;
+		}
+		buf_init(&b, MSG_BODY_MAX);
+		buf_put_u8(&b, (uint8_t)l->at.plaintext);
+		buf_put_str(&b, l->at.text);
+		mon_send(c, MSG_NET_LISTEN, 0, &b, fd);
+	}
+	if (c->mon->has_tls) {
+		setup_send_cert(c);
+		setup_give_key(c);
+	} else
+		setup_start_net(c);
+}
+
+void
+setup_give_key(struct child *net)
+{
+	struct child *key = &net->mon->children[0];
+	struct buf b;
+	int fds[2];
+
+	if (!net->mon->has_tls || net->has_key ||
+	    key->state != MS_SERVING || (net->state != MS_STARTING &&
+	    net->state != MS_SERVING))
+		return;
+	if (imsg_pair(fds) != CL_OK) {
+		log_error("key-channel", "reason=%s", log_q(strerror(errno)));
+		return;
+	}
+	net->has_key = 1;
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u16(&b, (uint16_t)net->index);
+	mon_send(key, MSG_KEY_CLIENT, 0, &b, fds[0]);
+	mon_send(net, MSG_NET_KEY, 0, NULL, fds[1]);
+	if (net->state == MS_STARTING && !net->has_start)
+		setup_start_net(net);
+}
+
+static uint32_t
+setup_find_group(const char *name)
+{
+	struct group *g;
+
+	if (name == NULL)
+		return NO_GROUP;
+	if ((g = getgrnam(name)) == NULL) {
+		log_warn("group-missing", "group=%s", log_q(name));
+		return NO_GROUP;
+	}
+	return (uint32_t)g->gr_gid;
+}
+
+static void
+setup_send_ctl_config(struct child *c)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u32(&b, setup_find_group(c->mon->conf.operator_group));
+	buf_put_u32(&b, setup_find_group(c->mon->conf.viewer_group));
+	buf_put_u8(&b, (uint8_t)config_log_level(&c->mon->conf));
+	mon_send(c, MSG_CTL_CONFIG, 0, &b, -1);
+}
+
+static void
+setup_configure_key(struct child *c)
+{
+	int fd, r;
+
+	if ((r = setup_open_key(c->mon, "tls.key", UTIL_OPEN_OWNED |
+	    UTIL_OPEN_NOWRITE, &fd, NULL)) != CL_OK) {
+		log_error("key-open", "file=%s/tls.key reason=%s",
+		    c->mon->conf.key_dir, log_q(cl_strerror(r)));
+		return;		/* its start deadline ends it */
+	}
+	mon_send(c, MSG_KEY_LOAD, 0, NULL, fd);
+}
+
+void
+setup_configure(struct child *c)
+{
+	int fd;
+
+	switch (c->kind) {
+	case CHILD_KEY:
+		setup_configure_key(c);
+		break;
+	case CHILD_NET:
+		setup_configure_net(c);
+		break;
+	case CHILD_FENCE:
+		enforce_configure(c);
+		break;
+	case CHILD_CTL:
+		setup_send_ctl_config(c);
+		if ((fd = fcntl(c->mon->ctl_fd, F_DUPFD_CLOEXEC, 3)) == -1)
+			log_error("control-socket", "reason=%s",
+			    log_q(strerror(errno)));
+		else
+			mon_send(c, MSG_CTL_LISTEN, 0, NULL, fd);
+		break;
+	}
+}
+
+void
+setup_reconfigure(struct child *c)
+{
+	if (c->state != MS_STARTING && c->state != MS_SERVING)
+		return;
+	if (c->kind == CHILD_CTL)
+		setup_send_ctl_config(c);
+	if (c->kind == CHILD_NET) {
+		setup_send_net_config(c);
+		if (c->mon->has_tls)
+			setup_send_cert(c);
+	}
+}

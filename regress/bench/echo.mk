@@ -1,1 +1,0 @@
-LIBS_bench_echo = $(LIB_SSL) $(LIB_CRYPTO) $(LIB_BSD)

@@ -1,0 +1,283 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * agent/fetch/fetch_back: project result, bundle, result in this order, in
+ * chunks without a gap, again on a new link, and what is said when the hub
+ * or the disk refuses.  The link is a stand-in.
+ */
+#include "regress/unit/unit.h"
+
+#include <sys/mman.h>
+
+#include "agent/fetch/fetch_back.c"
+
+static struct fs fs;
+static struct fw work;
+static char sent[64];			/* a letter a frame */
+static uint64_t next_offset;
+static struct frame_write_back last;	/* borrowed strings */
+static char last_error[256], project_text[64];
+
+int
+fs_send(struct fs *f, enum frame_type type, const char *id,
+    const char *handle, const void *payload, uint64_t *posp)
+{
+	const struct frame_result_chunk *c = payload;
+	const struct frame_project_result *p = payload;
+	size_t n = strlen(sent);
+
+	ASSERT_TRUE(n + 1 < sizeof(sent));
+	ASSERT_STRING_EQ(handle, "h");
+	sent[n + 1] = '\0';
+	switch (type) {
+	case FRAME_PROJECT_RESULT:
+		sent[n] = p->data != NULL ? 'P' : 'p';
+		(void)snprintf(project_text, sizeof(project_text), "%s",
+		    p->error == NULL ? "" : p->error);
+		return CL_OK;
+	case FRAME_RESULT_CHUNK:
+		sent[n] = 'c';
+		ASSERT_TRUE(c->data_len > 0 && c->data_len <= 262144);
+		if (c->offset == 0)
+			next_offset = 0;
+		ASSERT_INT_EQ(c->offset, next_offset);
+		ASSERT_INT_EQ(c->data[0], (next_offset >> 16) & 0xff);
+		next_offset += c->data_len;
+		return CL_OK;
+	case FRAME_RESULT:
+		sent[n] = 'R';
+		last = ((const struct frame_result *)payload)->result;
+		(void)snprintf(last_error, sizeof(last_error), "%s",
+		    last.error == NULL ? "" : last.error);
+		return CL_OK;
+	default:
+		return CL_INTERNAL;
+	}
+}
+
+struct fw *
+fw_find_slot(struct fs *f, uint64_t slot)
+{
+	return slot == 7 ? &work : NULL;
+}
+
+/* A file whose 64 KiB blocks hold their number. */
+static int
+make_file(size_t len)
+{
+	int fd = memfd_create("bundle", MFD_CLOEXEC);
+	uint8_t block[65536];
+	size_t at;
+
+	for (at = 0; at < len; at += sizeof(block)) {
+		memset(block, (int)(at >> 16), sizeof(block));
+		ASSERT_TRUE(pwrite(fd, block, len - at < sizeof(block) ?
+		    len - at : sizeof(block), (off_t)at) > 0);
+	}
+	return fd;
+}
+
+static void
+message(struct imsg *m, int fd)
+{
+	memset(m, 0, sizeof(*m));
+	m->fd = fd;
+	buf_init(&m->body, MSG_BODY_MAX);
+	buf_put_u64(&m->body, 7);
+}
+
+static void
+end_message(struct imsg *m)
+{
+	if (m->fd != -1)
+		close(m->fd);
+	buf_clear(&m->body);
+}
+
+static void
+put_bundle(size_t len)
+{
+	struct imsg m;
+
+	message(&m, make_file(len));
+	buf_put_u64(&m.body, len);
+	ASSERT_ERR(fb_on_bundle(&fs, &m), CL_OK);
+	end_message(&m);
+}
+
+static void
+put_result(uint64_t outcome, int64_t bytes, const char *error)
+{
+	struct devjob_result res;
+	struct imsg m;
+
+	message(&m, -1);
+	buf_put_str(&m.body, "bundle");
+	buf_put_str(&m.body, "cloop/x");
+	buf_put_str(&m.body, "base");
+	field_init(&devjob_result_table, &res);
+	res.outcome = outcome;
+	res.bytes = bytes;
+	res.error = strdup(error);
+	res.head = strdup("head");
+	res.sha256 = strdup(bytes > 0 ? "digest" : "");
+	field_put(&devjob_result_table, &res, &m.body);
+	field_clear(&devjob_result_table, &res);
+	ASSERT_ERR(fb_on_result(&fs, &m), CL_OK);
+	end_message(&m);
+}
+
+static void
+put_project(const char *error, size_t len)
+{
+	struct imsg m;
+
+	if (len > 0) {
+		message(&m, make_file(len));
+		buf_put_u64(&m.body, len);
+		ASSERT_ERR(fb_on_project_file(&fs, &m), len > 655360 ?
+		    CL_TOOBIG : CL_OK);
+		end_message(&m);
+	}
+	message(&m, -1);
+	buf_put_str(&m.body, error);
+	ASSERT_ERR(fb_on_project(&fs, &m), CL_OK);
+	end_message(&m);
+}
+
+static void
+reset(int version)
+{
+	fb_clear(&work.back);
+	fs.negotiated = version;
+	work.fs = &fs;
+	(void)snprintf(work.handle, sizeof(work.handle), "h");
+	sent[0] = '\0';
+}
+
+/* Every frame; how the file is read matters to nobody. */
+static const char *
+run(void)
+{
+	int r;
+
+	while ((r = fb_step(&work)) == CL_OK)
+		;
+	ASSERT_ERR(r, CL_INCOMPLETE);
+	return sent;
+}
+
+static void
+test_order(void)
+{
+	work.back.bundle_fd = work.back.project_fd = -1;
+	reset(26);
+	TEST_START("project, bundle, result, and nothing twice");
+	put_project("", 1000);
+	put_bundle(600000);
+	put_result(DEVJOB_OK, 600000, "");
+	ASSERT_STRING_EQ(run(), "PcccR");
+	ASSERT_INT_EQ(next_offset, 600000);
+	ASSERT_STRING_EQ(last.commit_sha, "head");
+	ASSERT_STRING_EQ(last.bundle_sha256, "digest");
+	ASSERT_STRING_EQ(run(), "PcccR");
+
+	TEST_START("a new link: all of it again, from offset 0");
+	fb_restart(&work);
+	ASSERT_STRING_EQ(run(), "PcccRPcccR");
+
+	TEST_START("a chunk has 256 KiB, one byte more is two");
+	reset(26);
+	put_bundle(262144);
+	put_result(DEVJOB_OK, 262144, "");
+	ASSERT_STRING_EQ(run(), "cR");
+	reset(26);
+	put_bundle(262145);
+	put_result(DEVJOB_OK, 262145, "");
+	ASSERT_STRING_EQ(run(), "ccR");
+
+	TEST_START("older hubs get what they know");
+	reset(12);
+	put_project("", 10);
+	put_bundle(10);
+	put_result(DEVJOB_OK, 10, "");
+	ASSERT_STRING_EQ(run(), "cR");
+	reset(3);
+	put_bundle(10);
+	put_result(DEVJOB_OK, 10, "");
+	ASSERT_STRING_EQ(run(), "");
+}
+
+static void
+test_failures(void)
+{
+	struct frame_error e = { 0 };
+	struct imsg m;
+
+	TEST_START("the hub refuses a chunk: no more, and why");
+	reset(26);
+	put_bundle(600000);
+	put_result(DEVJOB_OK, 600000, "");
+	ASSERT_ERR(fb_step(&work), CL_OK);
+	e.message = (char *)(uintptr_t)"over the budget";
+	fb_refuse(&work, &e);
+	e.message = (char *)(uintptr_t)"again";
+	fb_refuse(&work, &e);
+	ASSERT_STRING_EQ(run(), "cR");
+	ASSERT_STRING_EQ(last_error, "over the budget");
+	ASSERT_INT_EQ(last.bundle_bytes, 0);
+	ASSERT_PTR_EQ(last.bundle_sha256, NULL);
+	TEST_START("on the next link too");
+	fb_restart(&work);
+	ASSERT_STRING_EQ(run(), "cRR");
+	ASSERT_STRING_EQ(last_error, "over the budget");
+
+	TEST_START("a file that is shorter than it was said to be");
+	reset(26);
+	put_bundle(300000);
+	put_result(DEVJOB_OK, 300000, "");
+	ASSERT_INT_EQ(ftruncate(work.back.bundle_fd, 262144), 0);
+	ASSERT_STRING_EQ(run(), "cR");
+	ASSERT_TRUE(strstr(last_error, "cannot be read") != NULL);
+	ASSERT_INT_EQ(last.bundle_bytes, 0);
+
+	TEST_START("failed and skipped returns have no bytes");
+	reset(26);
+	put_result(DEVJOB_FAILED, 0, "no git");
+	ASSERT_STRING_EQ(run(), "R");
+	ASSERT_STRING_EQ(last_error, "no git");
+	ASSERT_PTR_EQ(last.commit_sha, NULL);
+	reset(26);
+	put_result(DEVJOB_SKIPPED, 0, "changed no files");
+	ASSERT_STRING_EQ(run(), "R");
+	ASSERT_STRING_EQ(last.skip_reason, "changed no files");
+	ASSERT_PTR_EQ(last.mode, NULL);
+
+	TEST_START("a project's result has 640 KiB");
+	reset(26);
+	put_project("", 655360);
+	ASSERT_STRING_EQ(run(), "P");
+	reset(26);
+	put_project("none was left", 655361);
+	ASSERT_STRING_EQ(run(), "p");
+	ASSERT_STRING_EQ(project_text, "none was left");
+
+	TEST_START("messages with a byte too many, for nobody, twice");
+	reset(26);
+	message(&m, -1);
+	buf_put_str(&m.body, "x");
+	buf_put_u8(&m.body, 0);
+	ASSERT_ERR(fb_on_project(&fs, &m), CL_TRAILING);
+	end_message(&m);
+	put_bundle(10);
+	put_bundle(600000);
+	ASSERT_U64_EQ(work.back.bundle_len, 10);
+	put_result(DEVJOB_OK, 10, "");
+	put_result(DEVJOB_FAILED, 0, "later");
+	ASSERT_STRING_EQ(run(), "cR");
+	ASSERT_STRING_EQ(last_error, "");
+	reset(26);
+}
+
+UNIT_MAIN(test_order, test_failures)

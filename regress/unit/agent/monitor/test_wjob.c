@@ -1,0 +1,407 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * agent/monitor/wjob: a job and its shim, played here over the real channels:
+ * what they are given, and that however they end, die or lie, the owner hears
+ * of it once, with a reason.
+ */
+#include "regress/unit/unit.h"
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <poll.h>
+
+#include "agent/monitor/wjob.c"
+
+static struct agentd a;
+static struct workloads ws;
+static struct workload w;
+static struct wjob *job;
+static struct imsg_chan shim, inner;	/* our ends */
+static int shim_fd, ndone, spawn_result;
+static pid_t child;
+static struct devjob_result got;
+
+int
+shims_start(struct agentd *ag, pid_t *pidp, int *fdp)
+{
+	int fds[2], ready[2];
+	char byte;
+
+	if (spawn_result != 0)
+		return spawn_result;
+	ASSERT_ERR(imsg_pair(fds), CL_OK);
+	ASSERT_INT_EQ(pipe(ready), 0);
+	fflush(stdout);
+	if ((child = fork()) == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)close_range(3, ~0U, 0);	/* our ends too */
+		for (;;)
+			(void)pause();
+	}
+	/* It holds our ends until here. */
+	close(ready[1]);
+	ASSERT_INT_EQ(read(ready[0], &byte, 1), 0);
+	close(ready[0]);
+	*pidp = child;
+	*fdp = fds[0];
+	shim_fd = fds[1];
+	return CL_OK;
+}
+
+void
+workloads_sweep_groups(struct workloads *owner)
+{
+}
+
+/* The shim played here loads none; test_shim shows that a real one insists. */
+int
+filters_send(const struct agentd *ag, struct chan *c)
+{
+	return CL_OK;
+}
+
+uint64_t
+procid_load_ticks(pid_t pid)
+{
+	return 42;
+}
+
+int
+procid_is_alive(pid_t pid, uint64_t ticks)
+{
+	return pid == child && ticks == 42;
+}
+
+int
+start_make_step(const struct agentd *ag, const char *handle_id,
+    const char *program, const char *tree, int64_t timeout_s,
+    struct shim_job *j)
+{
+	memset(j, 0, sizeof(*j));
+	j->mode = SHIM_MODE_CONFINED;
+	j->uid = j->gid = SHIM_STAY;
+	j->handle = strdup(handle_id);
+	j->tree = strdup(tree);
+	j->timeout_s = (uint64_t)timeout_s;
+	j->argv.v = calloc(2, sizeof(char *));
+	j->argv.v[j->argv.n++] = strdup(program);
+	return CL_OK;
+}
+
+int
+handledir_open_spool(const struct handledir *d, int flags, int *fdp)
+{
+	*fdp = memfd_create("spool", MFD_CLOEXEC);
+	return CL_OK;
+}
+
+static void
+on_done(struct workload *wl, const struct devjob_result *res)
+{
+	ASSERT_PTR_EQ(wl, &w);
+	ndone++;
+	got.outcome = res->outcome;
+	free(got.error);
+	got.error = strdup(res->error == NULL ? "" : res->error);
+	free(got.head);
+	got.head = strdup(res->head == NULL ? "" : res->head);
+	/* As its owners do. */
+	wjob_free(job);
+	job = NULL;
+}
+
+static void
+turn(void)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		(void)event_base_loop(a.base, EVLOOP_NONBLOCK);
+}
+
+static uint32_t
+next(struct imsg_chan *c, struct imsg *m)
+{
+	turn();
+	return imsg_read(c, m) == CL_OK ? m->type : 0;
+}
+
+static void
+begin(void)
+{
+	struct devjob_plan plan;
+	struct wjob_opts o = { .program = "cloop-git", .plan = &plan,
+	    .tree = "/tree", .tree_fd = 1, .file_fd = -1, .done = on_done };
+
+	ndone = 0;
+	field_init(&devjob_plan_table, &plan);
+	plan.op = DEVJOB_PROVISION;
+	plan.timeout_s = 100;
+	plan.repo = strdup("https://forge/r.git");
+	ASSERT_ERR(secret_init(&plan.password, "hunter22", 8, 100), CL_OK);
+	o.file_fd = memfd_create("file", MFD_CLOEXEC);
+	ASSERT_ERR(wjob_start(&w, &o, &job), CL_OK);
+	ASSERT_SIZE_T_EQ(plan.password.len, 0);
+	ASSERT_INT_EQ(fcntl(o.file_fd, F_GETFD), -1);
+	field_clear(&devjob_plan_table, &plan);
+	ASSERT_ERR(imsg_init(&shim, shim_fd, 16), CL_OK);
+}
+
+/* What the shim is sent; its STDIN is the job's channel. */
+static void
+take_orders(void)
+{
+	static const uint32_t want[] = { MSG_SHIM_JOB, MSG_SHIM_SPOOL,
+	    MSG_SHIM_WAKE, MSG_SHIM_DIR, MSG_SHIM_TREE, MSG_SHIM_STDIN,
+	    MSG_SHIM_GO };
+	struct imsg m;
+	size_t i;
+
+	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		ASSERT_INT_EQ(next(&shim, &m), want[i]);
+		if (m.type == MSG_SHIM_STDIN)
+			ASSERT_ERR(imsg_init(&inner, imsg_take_fd(&m), 4),
+			    CL_OK);
+		imsg_free(&m);
+	}
+}
+
+static void
+say(struct imsg_chan *c, uint32_t type, const struct buf *b)
+{
+	(void)imsg_compose(c, type, 0, b, -1);
+	(void)imsg_write(c);
+	turn();
+}
+
+static void
+say_started(void)
+{
+	struct buf b;
+
+	buf_init(&b, 64);
+	buf_put_i64(&b, 5);
+	buf_put_i64(&b, 6);
+	say(&shim, MSG_SHIM_STARTED, &b);
+	buf_clear(&b);
+}
+
+static void
+say_done(uint64_t outcome, const char *head, int extra)
+{
+	struct devjob_result res;
+	struct buf b;
+
+	field_init(&devjob_result_table, &res);
+	res.outcome = outcome;
+	res.head = strdup(head);
+	buf_init(&b, MSG_BODY_MAX);
+	field_put(&devjob_result_table, &res, &b);
+	if (extra)
+		buf_put_u8(&b, 0);
+	say(&inner, MSG_JOB_DONE, &b);
+	buf_clear(&b);
+	field_clear(&devjob_result_table, &res);
+}
+
+static void
+say_exited(uint8_t state, int64_t code, const char *error)
+{
+	struct shim_exit x = { .state = state, .exit_code = code };
+	struct buf b;
+
+	(void)snprintf(x.error, sizeof(x.error), "%s", error);
+	buf_init(&b, MSG_BODY_MAX);
+	shim_exit_put(&b, &x);
+	say(&shim, MSG_SHIM_EXITED, &b);
+	buf_clear(&b);
+}
+
+static int
+is_killed(void)
+{
+	int status, i;
+	pid_t pid = 0;
+
+	for (i = 0; i < 400 && (pid = waitpid(child, &status, WNOHANG)) == 0;
+	    i++)
+		(void)poll(NULL, 0, 5);
+	if (pid != child)
+		return 0;
+	child = 0;
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+/* The channels end, as with the processes; on_done is called once. */
+static void
+end(void)
+{
+	imsg_clear(&inner);
+	imsg_clear(&shim);
+	turn();
+	ASSERT_INT_EQ(ndone, 1);
+	ASSERT_PTR_EQ(job, NULL);
+	if (child > 0) {
+		(void)kill(child, SIGKILL);
+		(void)waitpid(child, NULL, 0);
+	}
+}
+
+static void
+test_good(void)
+{
+	struct imsg m;
+
+	a.base = event_base_new();
+	ws.a = &a;
+	w.ws = &ws;
+	w.wake_fd = eventfd(0, EFD_CLOEXEC);
+	w.dir.fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(w.handle_id, sizeof(w.handle_id), "h");
+	TEST_START("the job gets its plan, the shim all else; one result");
+	begin();
+	take_orders();
+	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_PLAN);
+	imsg_free(&m);
+	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_FILE);
+	imsg_free(&m);
+	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_GO);
+	imsg_free(&m);
+	say_started();
+	say_done(DEVJOB_OK, "abc", 0);
+	ASSERT_INT_EQ(ndone, 0);
+	say_exited(HS_EXITED, 0, "");
+	ASSERT_INT_EQ(next(&shim, &m), MSG_SHIM_RELEASE);
+	imsg_free(&m);
+	ASSERT_INT_EQ(wjob_on_exit(job, child + 1), 0);
+	ASSERT_INT_EQ(wjob_on_exit(job, child), 1);
+	end();
+	ASSERT_INT_EQ(got.outcome, DEVJOB_OK);
+	ASSERT_STRING_EQ(got.head, "abc");
+}
+
+static void
+test_deaths(void)
+{
+	struct buf b;
+
+	TEST_START("a job without a result failed, with the shim's reason");
+	begin(), take_orders(), say_started();
+	say_exited(HS_KILLED, 137, "killed by a signal");
+	end();
+	ASSERT_INT_EQ(got.outcome, DEVJOB_FAILED);
+	ASSERT_STRING_EQ(got.error, "killed by a signal");
+	begin(), take_orders(), say_started();
+	say_exited(HS_EXITED, 1, "");
+	end();
+	ASSERT_STRING_EQ(got.error, "the job died");
+	TEST_START("a shim that could not start, one that died");
+	begin(), take_orders();
+	buf_init(&b, 100);
+	buf_put_str(&b, "no such program");
+	say(&shim, MSG_SHIM_FAILED, &b);
+	buf_clear(&b);
+	end();
+	ASSERT_STRING_EQ(got.error, "no such program");
+	begin(), take_orders(), say_started();
+	end();
+	ASSERT_STRING_EQ(got.error, "the job's supervisor died");
+	TEST_START("a result that came before the shim's death counts");
+	begin(), take_orders(), say_started();
+	say_done(DEVJOB_OK, "abc", 0);
+	end();
+	ASSERT_INT_EQ(got.outcome, DEVJOB_OK);
+}
+
+/* A lie: the shim is killed, and whatever was said is worth nothing. */
+static void
+test_lies(void)
+{
+	struct buf b;
+
+	TEST_START("a result with a byte too many, one of no outcome");
+	begin(), take_orders(), say_started();
+	say_done(DEVJOB_OK, "abc", 1);
+	ASSERT_TRUE(is_killed());
+	end();
+	ASSERT_INT_EQ(got.outcome, DEVJOB_FAILED);
+	ASSERT_STRING_EQ(got.error, "the job broke the rules of its channel");
+	begin(), take_orders(), say_started();
+	say_done(0, "abc", 0);
+	ASSERT_TRUE(is_killed());
+	end();
+	ASSERT_INT_EQ(got.outcome, DEVJOB_FAILED);
+	TEST_START("a message that is not a job's, a second result");
+	begin(), take_orders(), say_started();
+	say(&inner, MSG_SHIM_GO, NULL);
+	ASSERT_TRUE(is_killed());
+	end();
+	ASSERT_STRING_EQ(got.error, "the job broke the rules of its channel");
+	begin(), take_orders(), say_started();
+	say_done(DEVJOB_OK, "abc", 0);
+	say_done(DEVJOB_OK, "def", 0);
+	ASSERT_TRUE(is_killed());
+	end();
+	TEST_START("a shim that breaks its rules");
+	begin(), take_orders();
+	buf_init(&b, 16);
+	buf_put_u8(&b, 0);
+	say(&shim, MSG_SHIM_EXITED, &b);
+	buf_clear(&b);
+	ASSERT_TRUE(is_killed());
+	end();
+	ASSERT_INT_EQ(got.outcome, DEVJOB_FAILED);
+}
+
+static void
+test_time(void)
+{
+	struct devjob_plan plan;
+	struct wjob_opts o = { .program = "cloop-git", .plan = &plan,
+	    .tree = "/tree", .tree_fd = 1, .file_fd = -1, .done = on_done };
+	struct imsg m;
+
+	TEST_START("a cancelled job is asked once, and then killed");
+	begin(), take_orders(), say_started();
+	wjob_cancel(job);
+	wjob_cancel(job);
+	ASSERT_INT_EQ(next(&shim, &m), MSG_SHIM_SIGNAL);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), SIG_TERMINATE);
+	imsg_free(&m);
+	ASSERT_INT_EQ(next(&shim, &m), 0);
+	event_active(job->timer, EV_TIMEOUT, 0);
+	turn();
+	ASSERT_TRUE(is_killed());
+	end();
+	ASSERT_STRING_EQ(got.error, "cancelled by a signal");
+	TEST_START("one that does not end in time");
+	begin(), take_orders(), say_started();
+	event_active(job->timer, EV_TIMEOUT, 0);
+	turn();
+	ASSERT_TRUE(is_killed());
+	end();
+	ASSERT_STRING_EQ(got.error, "the job did not end in time");
+	TEST_START("one that cannot be started is no job");
+	ndone = 0;
+	spawn_result = CL_NOTFOUND;
+	field_init(&devjob_plan_table, &plan);
+	ASSERT_ERR(wjob_start(&w, &o, &job), CL_NOTFOUND);
+	field_clear(&devjob_plan_table, &plan);
+	ASSERT_PTR_EQ(job, NULL);
+	turn();
+	ASSERT_INT_EQ(ndone, 0);
+	wjob_cancel(NULL);
+	wjob_free(NULL);
+	ASSERT_INT_EQ(wjob_on_exit(NULL, 1), 0);
+	free(got.error);
+	free(got.head);
+	close(w.wake_fd);
+	close(w.dir.fd);
+	event_base_free(a.base);
+}
+
+UNIT_MAIN(test_good, test_deaths, test_lies, test_time)

@@ -1,0 +1,352 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * common/msg/field: message form, JSON form and end of a struct by its table.
+ */
+#include "regress/unit/unit.h"
+
+#include "common/base/err.h"
+#include "common/base/secret.h"
+#include "common/base/util.h"
+#include "common/json/jsonw.h"
+#include "common/msg/buf.h"
+#include "common/msg/field.h"
+
+struct inner {
+	char *name;
+	int64_t at;
+};
+
+struct outer {
+	char *s;
+	struct secret secret;
+	struct field_text text;
+	uint8_t *data;
+	size_t data_len;
+	struct secret blob;
+	int64_t i;
+	uint64_t u;
+	int b;
+	struct field_optint opt;
+	int64_t at;
+	char **strs;
+	size_t nstrs;
+	int64_t *ints;
+	size_t nints;
+	struct field_pair *map;
+	size_t nmap;
+	struct inner obj;
+	struct inner *ptr;
+	struct inner *list;
+	size_t nlist;
+	char *raw;
+	char *hidden;
+};
+
+static const struct field inner_table_rows[] = {
+	F_STR(struct inner, name, "name", 0, 8),
+	F_TIME(struct inner, at, "at", 0),
+};
+static F_TABLE(inner_table, struct inner);
+
+#define OUTER(NAME, O)                                                         \
+static const struct field NAME##_rows[] = {                                    \
+	F_STR(struct outer, s, "s", O, 8),                                     \
+	F_SECRET(struct outer, secret, "secret", O, 8),                        \
+	F_TEXT(struct outer, text, "text", O, 8),                              \
+	F_BYTES(struct outer, data, "data", O, 8),                             \
+	F_SBYTES(struct outer, blob, "blob", O, 8),                            \
+	F_INT(struct outer, i, "i", O, -5, 5),                                 \
+	F_UINT(struct outer, u, "u", O, 5),                                    \
+	F_BOOL(struct outer, b, "b", O),                                       \
+	F_OPTINT(struct outer, opt, "opt", O, -5, 5),                          \
+	F_TIME(struct outer, at, "at", O),                                     \
+	F_STRS(struct outer, strs, "strs", O, 2, 8),                           \
+	F_INTS(struct outer, ints, "ints", O, 2, -5, 5),                       \
+	F_MAP(struct outer, map, "map", O, 2, 8),                              \
+	F_OBJ(struct outer, obj, "obj", O, &inner_table),                      \
+	F_PTR(struct outer, ptr, "ptr", O, &inner_table),                      \
+	F_LIST(struct outer, list, "list", O, 2, &inner_table),                \
+	F_RAW(struct outer, raw, "raw", O, 8),                                 \
+	F_STR(struct outer, hidden, "hidden", FIELD_HIDDEN, 8),                \
+};                                                                             \
+static F_TABLE(NAME, struct outer)
+OUTER(full_table, 0);
+OUTER(omit_table, FIELD_OMIT);
+
+#define ZERO "\"0001-01-01T00:00:00Z\""
+
+static void
+check_json(const struct field_table *t, const struct outer *v,
+    const char *want)
+{
+	struct jsonw w;
+
+	jsonw_init(&w, 4096, 0);
+	field_format_json(t, v, &w);
+	ASSERT_ERR(jsonw_error(&w), CL_OK);
+	ASSERT_STRING_EQ(w.data, want);
+	jsonw_clear(&w);
+}
+
+static void
+test_zero(void)
+{
+	struct outer v;
+
+	TEST_START("the zero value in JSON: omitempty keeps objects and "
+	    "times, nil is null");
+	field_init(&full_table, &v);
+	check_json(&full_table, &v, "{\"s\":\"\",\"secret\":\"\",\"text\":"
+	    "\"\",\"data\":null,\"blob\":null,\"i\":0,\"u\":0,\"b\":false,"
+	    "\"opt\":null,\"at\":" ZERO ",\"strs\":null,\"ints\":null,"
+	    "\"map\":null,\"obj\":{\"name\":\"\",\"at\":" ZERO "},"
+	    "\"ptr\":null,\"list\":null,\"raw\":null}");
+	check_json(&omit_table, &v, "{\"at\":" ZERO ",\"obj\":{\"name\":\"\","
+	    "\"at\":" ZERO "}}");
+}
+
+/* Everything set; owned memory. */
+static void
+fill(struct outer *v)
+{
+	field_init(&full_table, v);
+	v->s = strdup("s<");
+	ASSERT_ERR(secret_init(&v->secret, "pw", 2, 8), CL_OK);
+	v->text.data = calloc(1, 4);
+	memcpy(v->text.data, "a\0b", 3);
+	v->text.len = 3;
+	v->text.nreplaced = 1;
+	v->data = calloc(1, 4);
+	v->data[0] = 255;
+	v->data_len = 1;
+	ASSERT_ERR(secret_init(&v->blob, "", 0, 8), CL_OK);
+	v->i = -5;
+	v->u = 5;
+	v->b = 1;
+	v->opt.set = 1;
+	v->at = 1500000000;
+	v->strs = calloc(2, sizeof(char *));
+	v->strs[0] = strdup("");
+	v->strs[1] = strdup("x");
+	v->nstrs = 2;
+	v->ints = calloc(2, sizeof(int64_t));
+	v->ints[1] = 5;
+	v->nints = 2;
+	v->map = calloc(2, sizeof(struct field_pair));
+	v->map[0].key = strdup("b");
+	v->map[0].value = strdup("1");
+	v->map[1].key = strdup("a");
+	v->map[1].value = strdup("2");
+	v->nmap = 2;
+	v->obj.name = strdup("o");
+	v->ptr = calloc(1, sizeof(struct inner));
+	v->list = calloc(1, sizeof(struct inner));
+	v->list[0].name = strdup("l");
+	v->list[0].at = UTIL_TIME_ZERO;
+	v->nlist = 1;
+	v->raw = strdup("[1,2]");
+	v->hidden = strdup("h");
+}
+
+static const char *const filled = "{\"s\":\"s\\u003c\",\"secret\":\"pw\","
+    "\"text\":\"a\\u0000b\",\"data\":\"/w==\",\"blob\":\"\",\"i\":-5,"
+    "\"u\":5,\"b\":true,\"opt\":0,\"at\":\"1970-01-01T00:00:01.5Z\","
+    "\"strs\":[\"\",\"x\"],\"ints\":[0,5],\"map\":{\"a\":\"2\",\"b\":\"1\"},"
+    "\"obj\":{\"name\":\"o\",\"at\":" ZERO "},\"ptr\":{\"name\":\"\","
+    "\"at\":\"1970-01-01T00:00:00Z\"},\"list\":[{\"name\":\"l\",\"at\":"
+    ZERO "}],\"raw\":[1,2]}";
+
+static void
+test_filled(void)
+{
+	struct outer v, back;
+	struct buf b, in;
+
+	TEST_START("put, get and format agree; map keys are sorted");
+	fill(&v);
+	check_json(&full_table, &v, filled);
+	buf_init(&b, 4096);
+	field_put(&full_table, &v, &b);
+	ASSERT_ERR(buf_error(&b), CL_OK);
+	buf_init_read(&in, b.data, b.len);
+	ASSERT_ERR(field_get(&full_table, &in, &back), CL_OK);
+	ASSERT_ERR(buf_end(&in), CL_OK);
+	check_json(&full_table, &back, filled);
+	ASSERT_STRING_EQ(back.hidden, "h");
+	ASSERT_SIZE_T_EQ(back.text.nreplaced, 1);
+	ASSERT_TRUE(back.blob.data != NULL);
+	ASSERT_STRING_EQ(field_find_pair(back.map, back.nmap, "b"), "1");
+	ASSERT_PTR_EQ(field_find_pair(back.map, back.nmap, "c"), NULL);
+	field_clear(&full_table, &back);
+	ASSERT_PTR_EQ(back.strs, NULL);
+	ASSERT_SIZE_T_EQ(back.nstrs, 0);
+	field_clear(&full_table, &v);
+	buf_clear(&b);
+}
+
+static void
+test_nil(void)
+{
+	struct outer v, back;
+	struct buf b, in;
+
+	TEST_START("nil and empty stay apart in a message");
+	field_init(&full_table, &v);
+	v.strs = calloc(1, sizeof(char *));
+	v.list = calloc(1, sizeof(struct inner));
+	v.data = calloc(1, 1);
+	buf_init(&b, 4096);
+	field_put(&full_table, &v, &b);
+	buf_init_read(&in, b.data, b.len);
+	ASSERT_ERR(field_get(&full_table, &in, &back), CL_OK);
+	ASSERT_TRUE(back.strs != NULL && back.nstrs == 0);
+	ASSERT_TRUE(back.list != NULL && back.nlist == 0);
+	ASSERT_TRUE(back.data != NULL && back.data_len == 0);
+	ASSERT_PTR_EQ(back.ints, NULL);
+	ASSERT_PTR_EQ(back.ptr, NULL);
+	ASSERT_TRUE(back.at == UTIL_TIME_ZERO && back.obj.at == back.at);
+	field_clear(&full_table, &back);
+	field_clear(&full_table, &v);
+	buf_clear(&b);
+}
+
+static void
+test_truncated(void)
+{
+	struct outer v, back;
+	struct buf b, in;
+	size_t n;
+
+	TEST_START("a message cut anywhere is refused, nothing leaks");
+	fill(&v);
+	buf_init(&b, 4096);
+	field_put(&full_table, &v, &b);
+	for (n = 0; n < b.len; n++) {
+		unit_note("%zu of %zu bytes", n, b.len);
+		buf_init_read(&in, b.data, n);
+		ASSERT_ERR(field_get(&full_table, &in, &back),
+		    CL_INCOMPLETE);
+		ASSERT_ERR(buf_end(&in), CL_INCOMPLETE);
+		ASSERT_PTR_EQ(back.s, NULL);
+	}
+	field_clear(&full_table, &v);
+	buf_clear(&b);
+}
+
+/* One put that must fail with r. */
+static void
+check_put(struct outer *v, int r)
+{
+	struct buf b;
+
+	buf_init(&b, 4096);
+	field_put(&full_table, v, &b);
+	ASSERT_ERR(buf_error(&b), r);
+	buf_clear(&b);
+}
+
+static void
+test_bounds(void)
+{
+	char *three[] = { "a", "b", "c" };
+	int64_t big = 6;
+	struct outer v;
+
+	TEST_START("bounds of the table hold when writing");
+	field_init(&full_table, &v);
+	v.s = "12345678";
+	check_put(&v, CL_OK);
+	v.s = "123456789";
+	check_put(&v, CL_TOOBIG);
+	v.s = NULL;
+	v.i = 6;
+	check_put(&v, CL_FORMAT);
+	v.i = -6;
+	check_put(&v, CL_FORMAT);
+	v.i = 0;
+	v.u = 6;
+	check_put(&v, CL_FORMAT);
+	v.u = 0;
+	v.strs = three;
+	v.nstrs = 3;
+	check_put(&v, CL_LIMIT);
+	v.nstrs = 2;
+	check_put(&v, CL_OK);
+	v.ints = &big;
+	v.nints = 1;
+	check_put(&v, CL_FORMAT);
+}
+
+/* The same bounds when reading: a looser table plays the hostile peer. */
+static const struct field wide_rows[] = {
+	F_STR(struct outer, s, "s", 0, 100),
+	F_INT(struct outer, i, "i", 0, -100, 100),
+	F_STRS(struct outer, strs, "strs", 0, 100, 100),
+	F_MAP(struct outer, map, "map", 0, 100, 100),
+};
+static F_TABLE(wide, struct outer);
+static const struct field narrow_rows[] = {
+	F_STR(struct outer, s, "s", 0, 8),
+	F_INT(struct outer, i, "i", 0, -5, 5),
+	F_STRS(struct outer, strs, "strs", 0, 2, 8),
+	F_MAP(struct outer, map, "map", 0, 2, 8),
+};
+static F_TABLE(narrow, struct outer);
+
+static void
+check_get(struct outer *v, int r)
+{
+	struct outer back;
+	struct buf b, in;
+
+	buf_init(&b, 4096);
+	field_put(&wide, v, &b);
+	ASSERT_ERR(buf_error(&b), CL_OK);
+	buf_init_read(&in, b.data, b.len);
+	ASSERT_ERR(field_get(&narrow, &in, &back), r);
+	field_clear(&narrow, &back);
+	buf_clear(&b);
+}
+
+static void
+test_hostile(void)
+{
+	char *three[] = { "a", "b", "c" };
+	struct field_pair twice[] = { { "k", "1" }, { "k", "2" } };
+	struct outer v;
+
+	TEST_START("bounds of the table hold when reading");
+	field_init(&wide, &v);
+	check_get(&v, CL_OK);
+	v.s = "123456789";
+	check_get(&v, CL_TOOBIG);
+	v.s = NULL;
+	v.i = 6;
+	check_get(&v, CL_FORMAT);
+	v.i = 0;
+	v.strs = three;
+	v.nstrs = 3;
+	check_get(&v, CL_LIMIT);
+	v.nstrs = 2;
+	v.map = twice;
+	v.nmap = 2;
+	check_get(&v, CL_FORMAT);
+}
+
+static void
+test_count(void)
+{
+	static const uint8_t msg[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		0x00, 0x00, 0x00, 0x03 };
+	struct outer back;
+	struct buf in;
+
+	TEST_START("a count beyond the message allocates nothing");
+	buf_init_read(&in, msg, sizeof(msg));
+	ASSERT_ERR(field_get(&narrow, &in, &back), CL_INCOMPLETE);
+}
+
+UNIT_MAIN(test_zero, test_filled, test_nil, test_truncated, test_bounds,
+    test_hostile, test_count)

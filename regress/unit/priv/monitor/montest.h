@@ -1,0 +1,400 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * A monitor in a test: real store, real tables, real channels; the children
+ * are processes that only wait to be killed, and the test holds their ends
+ * of the channels.
+ */
+#ifndef CLOOP_MONTEST_H
+#define CLOOP_MONTEST_H
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <event2/event.h>
+
+#include "common/base/idgen.h"
+#include "common/base/log.h"
+#include "common/model/caps.h"
+#include "common/model/ctlmsg.h"
+#include "common/model/spec.h"
+#include "priv/monitor/boot.h"
+#include "priv/monitor/monitor.h"
+#include "priv/monitor/setup.h"
+#include "regress/unit/store/db/store_tmp.h"
+#include "store/db/token.h"
+
+#define MT_NET1 2
+#define MT_NET2 3
+#define MT_FENCE 4	/* mt_add_fence */
+#define MT_NSLOTS 5
+
+static struct monitor mt;
+static struct imsg_chan mt_peer[MT_NSLOTS];
+
+/* The slot gets a process that waits, and a channel we hold the end of. */
+UNIT_STATIC void
+mt_fill(size_t i)
+{
+	struct child *c = &mt.children[i];
+	int fds[2];
+
+	if (mt_peer[i].fd > 0)
+		imsg_clear(&mt_peer[i]);
+	ASSERT_INT_EQ(imsg_pair(fds), CL_OK);
+	if ((c->pid = fork()) == 0) {
+		/* A failed test leaves without killing it. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	ASSERT_INT_EQ(imsg_init(&c->chan, fds[0], 8192), CL_OK);
+	ASSERT_INT_EQ(imsg_init(&mt_peer[i], fds[1], 8192), CL_OK);
+	c->has_chan = 1;
+	memset(&c->seen, 0, sizeof(c->seen));
+	c->ev_in = event_new(mt.base, fds[0], EV_READ, NULL, NULL);
+	c->ev_out = event_new(mt.base, fds[0], EV_WRITE, NULL, NULL);
+	if (c->timer == NULL)
+		c->timer = event_new(mt.base, -1, 0, NULL, NULL);
+	c->generation = ++mt.last_generation;
+	c->state = MS_SERVING;
+	c->has_start = 1;
+}
+
+/* Reap what was killed and fill the slot again. */
+UNIT_STATIC void
+mt_refill(size_t i)
+{
+	struct child *c = &mt.children[i];
+
+	if (c->pid != 0) {
+		kill(c->pid, SIGKILL);
+		waitpid(c->pid, NULL, 0);
+	}
+	c->pid = 0;
+	mt_fill(i);
+}
+
+UNIT_STATIC void
+mt_start(void)
+{
+	static const enum child_kind kinds[] = { CHILD_KEY, CHILD_CTL,
+		CHILD_NET, CHILD_NET };
+	const char *dir = tmp_new();
+	const char *options[8];
+	struct config_args args = { "/dev/null", options, 0 };
+	static char state[300], run_dir[300], err[512];
+	size_t i;
+
+	memset(&mt, 0, sizeof(mt));
+	log_init("test", LOGL_FATAL, LOGF_TEXT);
+	snprintf(state, sizeof(state), "StateDirectory=%s", dir);
+	snprintf(run_dir, sizeof(run_dir), "RuntimeDirectory=%s", dir);
+	options[args.noptions++] = state;
+	options[args.noptions++] = run_dir;
+	options[args.noptions++] = "ExternalURL=https://hub.example:7443";
+	snprintf(err, sizeof(err), "%s/conf", dir);
+	ASSERT_INT_EQ(util_save_file(err, 0600, "", 0), CL_OK);
+	args.file = err;
+	{
+		char why[512] = "";
+		if (config_load(&args, &mt.conf, why, sizeof(why)) != CL_OK)
+			UNIT_FAIL("%s", why);
+	}
+	mt.phase = MON_SERVING;
+	mt.ctl_fd = mt.detached_fd = -1;
+	mt.started_at = util_now_ms();
+	ASSERT_TRUE((mt.base = event_base_new()) != NULL);
+	mon_init_turn(&mt);
+	agents_init(&mt.agents);
+	handles_init(&mt.handles);
+	devask_init(&mt);
+	auditlog_init(&mt);
+	revoke_init(&mt);
+	refresh_init(&mt);
+	LIST_INIT(&mt.clients);
+	TAILQ_INIT(&mt.jobs);
+	ASSERT_INT_EQ(setup_make_dirs(&mt, err, sizeof(err)), CL_OK);
+	mt.store = tmp_open(dir);
+	ASSERT_INT_EQ(secret_init(&mt.mac_key, "test key", 8, 64), CL_OK);
+	mt.nchildren = 4;
+	mt.children = calloc(MT_NSLOTS, sizeof(*mt.children));
+	mt_peer[MT_FENCE].fd = -1;
+	for (i = 0; i < 4; i++) {
+		child_init(&mt.children[i], &mt, kinds[i],
+		    i == MT_NET2 ? 2 : 1);
+		mt_peer[i].fd = -1;
+		mt_fill(i);
+	}
+	mon_begin_turn(&mt);
+}
+
+/* PerSourcePenalty "enforce nft". */
+UNIT_STATIC void
+mt_add_fence(void)
+{
+	free(mt.conf.penalty);
+	mt.conf.penalty = strdup("auth:10s max:1m enforce nft");
+	mt.nchildren = MT_NSLOTS;
+	enforce_init(&mt, &mt.children[MT_FENCE]);
+	mt_fill(MT_FENCE);
+}
+
+UNIT_STATIC void
+mt_stop(void)
+{
+	size_t i;
+
+	/* It would be given the time to clean up. */
+	if (mt.children[MT_FENCE].pid != 0)
+		kill(mt.children[MT_FENCE].pid, SIGKILL);
+	boot_clear(&mt);
+	for (i = 0; i < MT_NSLOTS; i++)
+		imsg_clear(&mt_peer[i]);
+}
+
+/* A message from child i, handled at once.  Takes fd; clears b. */
+UNIT_STATIC void
+mt_say(size_t i, uint32_t type, uint64_t id, struct buf *b, int fd)
+{
+	static const uint8_t none[1];
+	struct imsg m = { .type = type, .id = id, .fd = fd };
+
+	buf_init_read(&m.body, b != NULL && b->len > 0 ? b->data : none,
+	    b != NULL ? b->len : 0);
+	mon_on_message(&mt.children[i], &m);
+	imsg_free(&m);
+	if (b != NULL)
+		buf_clear(b);
+}
+
+/* The next message for child i; 0 when there is none.  *m to be freed. */
+UNIT_STATIC uint32_t
+mt_hear(size_t i, struct imsg *m)
+{
+	return imsg_read(&mt_peer[i], m) == CL_OK ? m->type : 0;
+}
+
+/* Hear and forget messages for child i up to one of this type. */
+UNIT_STATIC void
+mt_expect(size_t i, uint32_t type, struct imsg *m)
+{
+	uint32_t got;
+
+	while ((got = mt_hear(i, m)) != type) {
+		if (got == 0)
+			UNIT_FAIL("%s did not come", msgcat_name(type));
+		imsg_free(m);
+	}
+}
+
+/* Forget everything that waits for child i. */
+UNIT_STATIC void
+mt_drain(size_t i)
+{
+	struct imsg m;
+
+	while (mt_hear(i, &m) != 0)
+		imsg_free(&m);
+}
+
+UNIT_STATIC int
+mt_memfd(const struct field_table *t, const void *v, uint32_t *lenp)
+{
+	struct buf b;
+	int fd = -1;
+
+	buf_init(&b, MAX_SPEC_LEN);
+	field_put(t, v, &b);
+	ASSERT_INT_EQ(buf_error(&b), CL_OK);
+	ASSERT_INT_EQ(util_make_memfd(b.data, b.len, &fd), CL_OK);
+	*lenp = (uint32_t)b.len;
+	buf_clear(&b);
+	return fd;
+}
+
+/* --- a device on worker i --- */
+
+struct mt_device {
+	char credential[128], agent_id[64];
+	uint64_t session;
+	size_t net;
+};
+
+UNIT_STATIC int
+mt_auth(struct mt_device *d, size_t net, const char *bearer)
+{
+	struct imsg m;
+	struct buf b;
+	char text[128];
+	int result;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, 1);
+	buf_put_str(&b, bearer);
+	buf_put_str(&b, "192.0.2.1:1");
+	mt_say(net, MSG_AUTH, 77, &b, -1);
+	mon_end_turn(&mt);
+	mt_expect(net, MSG_AUTH_ANS, &m);
+	ASSERT_U64_EQ(m.id, 77);
+	result = buf_get_u8(&m.body);
+	d->session = buf_get_u64(&m.body);
+	(void)buf_get_u8(&m.body);
+	buf_get_str(&m.body, d->agent_id, sizeof(d->agent_id) - 1);
+	buf_get_str(&m.body, text, sizeof(text) - 1);
+	buf_get_str(&m.body, text, sizeof(text) - 1);
+	ASSERT_INT_EQ(buf_end(&m.body), CL_OK);
+	if (text[0] != '\0')
+		snprintf(d->credential, sizeof(d->credential), "%s", text);
+	d->net = net;
+	return result;
+}
+
+UNIT_STATIC void
+mt_hello(struct mt_device *d, const char *agent_id, int64_t version,
+    const char *offer)
+{
+	struct caps_offer o = { (char *)(uintptr_t)offer, 0, 0 };
+	struct hello_blob h;
+	struct buf b;
+	uint32_t len;
+	int fd;
+
+	hello_blob_init(&h);
+	h.protocol_version = version;
+	h.agent_id = (char *)(uintptr_t)agent_id;
+	h.caps.os = (char *)(uintptr_t)"linux";
+	h.caps.max_concurrent = 4;
+	if (offer != NULL) {
+		h.offers = &o;
+		h.noffers = 1;
+	}
+	fd = mt_memfd(&hello_blob_table, &h, &len);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, d->session);
+	buf_put_u32(&b, len);
+	mt_say(d->net, MSG_HELLO, 88, &b, fd);
+	mon_end_turn(&mt);
+}
+
+UNIT_STATIC void
+mt_up(struct mt_device *d)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, d->session);
+	mt_say(d->net, MSG_SESSION_UP, 0, &b, -1);
+	mon_end_turn(&mt);
+}
+
+UNIT_STATIC void
+mt_down(struct mt_device *d, int status)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, d->session);
+	buf_put_u8(&b, (uint8_t)status);
+	buf_put_str(&b, "test");
+	mt_say(d->net, MSG_SESSION_DOWN, 0, &b, -1);
+	mon_end_turn(&mt);
+}
+
+/* A token, as an operator mints it. */
+UNIT_STATIC void
+mt_mint(const char *name, const char *label, char dst[128])
+{
+	struct store_labels labels = { NULL, 0 };
+	struct token_mint tm = { .name = name, .created_by = "test" };
+	struct store_enrollment e;
+	struct secret token = SECRET_INIT;
+	const char *why;
+
+	memset(&e, 0, sizeof(e));
+	if (label != NULL)
+		(void)store_labels_add(&labels, "room", label);
+	tm.labels = &labels;
+	tm.now = util_wall_ns();
+	ASSERT_INT_EQ(token_mint(mt.store, &mt.mac_key, &tm, &token, &e,
+	    &why), CL_OK);
+	snprintf(dst, 128, "%s", (const char *)token.data);
+	secret_clear(&token);
+	store_enrollment_clear(&e);
+	store_labels_clear(&labels);
+	mon_end_turn(&mt);
+}
+
+/* Enrolled and connected. */
+UNIT_STATIC void
+mt_connect(struct mt_device *d, size_t net, const char *name,
+    const char *label)
+{
+	char token[128];
+	struct imsg m;
+
+	memset(d, 0, sizeof(*d));
+	mt_mint(name, label, token);
+	ASSERT_INT_EQ(mt_auth(d, net, token), AUTH_OK);
+	mt_hello(d, "", 26, NULL);
+	mt_expect(net, MSG_HELLO_ANS, &m);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
+	mt_up(d);
+}
+
+/* --- an operator --- */
+
+UNIT_STATIC void
+mt_operator(uint32_t client, int role)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u32(&b, client);
+	buf_put_u32(&b, 1000);
+	buf_put_u32(&b, 1);
+	buf_put_u8(&b, (uint8_t)role);
+	mt_say(1, MSG_CTL_CLIENT, 0, &b, -1);
+}
+
+#define MT_ID(client, req) ((uint64_t)(client) << 32 | (req))
+
+UNIT_STATIC void
+mt_run(uint64_t id, const char *where, int detach)
+{
+	static char *argv[] = { (char *)(uintptr_t)"true" };
+	struct spec s;
+	struct buf b;
+	uint32_t len;
+	int fd;
+
+	spec_init(&s);
+	s.argv = argv;
+	s.nargv = 1;
+	fd = mt_memfd(&spec_start_table, &s, &len);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u32(&b, len);
+	buf_put_str(&b, where);
+	buf_put_str(&b, "");
+	buf_put_u8(&b, (uint8_t)detach);
+	buf_put_u16(&b, 0);
+	mt_say(1, MSG_CTL_RUN, id, &b, fd);
+	mon_end_turn(&mt);
+}
+
+/* The code of the CTL_ERR that answers id. */
+UNIT_STATIC const char *
+mt_refusal(uint64_t id)
+{
+	static char code[64];
+	struct imsg m;
+
+	mt_expect(1, MSG_CTL_ERR, &m);
+	ASSERT_U64_EQ(m.id, id);
+	buf_get_str(&m.body, code, sizeof(code) - 1);
+	return code;
+}
+
+#endif

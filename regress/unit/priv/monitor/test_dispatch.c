@@ -1,0 +1,509 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * Sessions and dispatch in the monitor: identities, supersession across
+ * workers, row before frame, ends in any order.
+ */
+#include "common/output/logindex.h"
+#include "priv/monitor/hfiles.h"
+#include "priv/monitor/life.h"
+#include "montest.h"
+
+static int
+hello_result(struct mt_device *d, const char *agent_id, int64_t version)
+{
+	struct imsg m;
+
+	mt_hello(d, agent_id, version, NULL);
+	mt_expect(d->net, MSG_HELLO_ANS, &m);
+	ASSERT_U64_EQ(m.id, 88);
+	return buf_get_u8(&m.body);
+}
+
+static void
+test_identity(void)
+{
+	struct mt_device d, other;
+	struct imsg m;
+	char token[128];
+
+	mt_start();
+	TEST_START("a redemption: empty id only");
+	mt_mint("edge", NULL, token);
+	memset(&d, 0, sizeof(d));
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, token), AUTH_OK);
+	ASSERT_TRUE(d.credential[0] != '\0');
+	ASSERT_INT_EQ(hello_result(&d, "AAAAAAAAAAAAAAAA", 26),
+	    HELLO_UNAUTHORIZED);
+	ASSERT_INT_EQ(hello_result(&d, "", 26), HELLO_OK);
+	mt_up(&d);
+
+	TEST_START("a replayed token is denied");
+	ASSERT_INT_EQ(mt_auth(&other, MT_NET1, token), AUTH_DENIED);
+
+	TEST_START("a credential: its own id only; versions are clamped");
+	mt_down(&d, AGENT_OFFLINE);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
+	ASSERT_INT_EQ(hello_result(&d, "", 26), HELLO_UNAUTHORIZED);
+	ASSERT_INT_EQ(hello_result(&d, d.agent_id, 0), HELLO_VERSION);
+	mt_hello(&d, d.agent_id, 30, NULL);
+	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
+	ASSERT_INT_EQ(buf_get_u16(&m.body), 26);
+
+	TEST_START("a worker cannot speak for another worker's session");
+	d.net = MT_NET2;
+	mt_up(&d);
+	ASSERT_INT_EQ(mt.children[MT_NET2].state, CHILD_DOWN);
+	ASSERT_INT_EQ(mt.children[MT_NET1].state, MS_SERVING);
+	mt_stop();
+}
+
+static void
+test_supersede(void)
+{
+	struct mt_device a, b, c;
+	struct agent *agent;
+	struct imsg m;
+
+	mt_start();
+	mt_connect(&a, MT_NET1, "edge", NULL);
+	agent = agents_find(&mt.agents, a.agent_id);
+	b = a;
+	mt_drain(MT_NET1);
+
+	TEST_START("the older session ends before the newer is welcome");
+	ASSERT_INT_EQ(mt_auth(&b, MT_NET2, a.credential), AUTH_OK);
+	mt_hello(&b, a.agent_id, 26, NULL);
+	ASSERT_INT_EQ(mt_hear(MT_NET2, &m), 0);
+	mt_expect(MT_NET1, MSG_SESSION_DROP, &m);
+	ASSERT_U64_EQ(buf_get_u64(&m.body), a.session);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), DROP_SUPERSEDED);
+	mt_down(&a, AGENT_OFFLINE);
+	mt_expect(MT_NET2, MSG_HELLO_ANS, &m);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
+	ASSERT_INT_EQ(agent->status, AGENT_ONLINE);
+
+	TEST_START("a third one while the second waits: the second is gone");
+	mt_up(&b);
+	c = a;
+	ASSERT_INT_EQ(mt_auth(&a, MT_NET1, a.credential), AUTH_OK);
+	mt_hello(&a, a.agent_id, 26, NULL);
+	ASSERT_INT_EQ(mt_auth(&c, MT_NET1, a.credential), AUTH_OK);
+	mt_hello(&c, a.agent_id, 26, NULL);
+	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_GONE);
+	mt_down(&b, AGENT_OFFLINE);
+	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
+	ASSERT_U64_EQ(agent->session, c.session);
+
+	TEST_START("a worker that dies takes its sessions along");
+	mt_up(&c);
+	child_kill(&mt.children[MT_NET1], "test");
+	mon_end_turn(&mt);
+	ASSERT_U64_EQ(agent->session, 0);
+	ASSERT_INT_EQ(agent->status, AGENT_UNREACHABLE);
+	mt_stop();
+}
+
+/* Hear a dispatch on a worker: HANDLE_OPEN, HANDLE_INDEX, START. */
+static uint64_t
+hear_start(size_t net)
+{
+	struct imsg m;
+	uint64_t handle;
+	uint32_t type;
+
+	/* The confirmations of ends before it do not matter. */
+	while ((type = mt_hear(net, &m)) == MSG_HANDLE_SHUT)
+		imsg_free(&m);
+	ASSERT_INT_EQ(type, MSG_HANDLE_OPEN);
+	handle = buf_get_u64(&m.body);
+	imsg_free(&m);
+	ASSERT_INT_EQ(mt_hear(net, &m), MSG_HANDLE_INDEX);
+	imsg_free(&m);
+	ASSERT_INT_EQ(mt_hear(net, &m), MSG_START);
+	(void)buf_get_u64(&m.body);
+	ASSERT_U64_EQ(buf_get_u64(&m.body), handle);
+	imsg_free(&m);
+	return handle;
+}
+
+static void
+say_started(size_t net, uint64_t handle, int result, const char *code,
+    const char *text)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, handle);
+	buf_put_u8(&b, (uint8_t)result);
+	buf_put_str(&b, code);
+	buf_put_str(&b, text);
+	buf_put_i64(&b, 4711);
+	buf_put_i64(&b, UTIL_TIME_ZERO);
+	mt_say(net, MSG_START_ANS, handle, &b, -1);
+	mon_end_turn(&mt);
+}
+
+static void
+say_status(struct mt_device *d, uint64_t handle, int state, int64_t code)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, d->session);
+	buf_put_u64(&b, handle);
+	buf_put_u8(&b, (uint8_t)state);
+	buf_put_i64(&b, 0);
+	buf_put_i64(&b, code);
+	buf_put_i64(&b, UTIL_TIME_ZERO);
+	buf_put_i64(&b, UTIL_TIME_ZERO);
+	buf_put_str(&b, "");
+	buf_put_str(&b, "");
+	buf_put_i64(&b, 0);
+	buf_put_u64(&b, 0);
+	buf_put_u8(&b, 0);
+	mt_say(d->net, MSG_HANDLE_STATUS, 0, &b, -1);
+	mon_end_turn(&mt);
+}
+
+static void
+expect_handle(uint64_t id, int state, int64_t code)
+{
+	struct ctl_handle row;
+	struct imsg m;
+
+	mt_expect(1, MSG_ROW_HANDLE, &m);
+	ASSERT_U64_EQ(m.id, id);
+	ASSERT_INT_EQ(field_get(&ctl_handle_table, &m.body, &row), CL_OK);
+	ASSERT_INT_EQ(row.state, state);
+	ASSERT_TRUE(row.exit_code.set == ctl_is_terminal(state));
+	ASSERT_INT_EQ(row.exit_code.v, code);
+	field_clear(&ctl_handle_table, &row);
+	mt_expect(1, MSG_CTL_DONE, &m);
+	ASSERT_U64_EQ(m.id, id);
+}
+
+static void
+test_run(void)
+{
+	struct mt_device d;
+	struct imsg m;
+	uint64_t h;
+	char id[64];
+
+	mt_start();
+	mt_operator(1, ROLE_OPERATOR);
+	mt_connect(&d, MT_NET1, "edge", NULL);
+	mt_drain(MT_NET1);
+
+	TEST_START("attached: dispatched, files, started, the end");
+	mt_run(MT_ID(1, 1), "edge", 0);
+	h = hear_start(MT_NET1);
+	ASSERT_INT_EQ(mt_hear(1, &m), MSG_ROW_EVENT);
+	ASSERT_INT_EQ(mt_hear(1, &m), MSG_ROW_LOG);
+	imsg_free(&m);
+	ASSERT_INT_EQ(mt_hear(1, &m), MSG_ROW_INDEX);
+	imsg_free(&m);
+	ASSERT_INT_EQ(mt_hear(1, &m), 0);
+	say_started(MT_NET1, h, RES_OK, "", "");
+	ASSERT_INT_EQ(mt_hear(1, &m), MSG_ROW_EVENT);
+	ASSERT_INT_EQ(mt_hear(1, &m), 0);
+	say_status(&d, h, HS_EXITED, 42);
+	expect_handle(MT_ID(1, 1), HS_EXITED, 42);
+
+	TEST_START("a stale status changes nothing, a terminal one replaces");
+	say_status(&d, h, HS_RUNNING, 0);
+	ASSERT_INT_EQ(handles_find(&mt.handles, h)->row.state, HS_EXITED);
+	say_status(&d, h, HS_KILLED, 137);
+	ASSERT_INT_EQ(handles_find(&mt.handles, h)->row.exit_code, 137);
+
+	TEST_START("detached: done once started");
+	mt_run(MT_ID(1, 2), d.agent_id, 1);
+	h = hear_start(MT_NET1);
+	say_started(MT_NET1, h, RES_OK, "", "");
+	expect_handle(MT_ID(1, 2), HS_RUNNING, 0);
+
+	TEST_START("the end may come before started");
+	mt_run(MT_ID(1, 3), "edge", 1);
+	h = hear_start(MT_NET1);
+	say_status(&d, h, HS_EXITED, 4);
+	say_started(MT_NET1, h, RES_OK, "", "");
+	expect_handle(MT_ID(1, 3), HS_EXITED, 4);
+
+	TEST_START("not started: the text verbatim, nothing is kept");
+	mt_run(MT_ID(1, 4), "edge", 1);
+	h = hear_start(MT_NET1);
+	say_started(MT_NET1, h, RES_NOT_STARTED, "", "no <room>");
+	mt_expect(1, MSG_CTL_ERR, &m);
+	{
+		char text[64];
+
+		buf_get_str(&m.body, text, 63);
+		buf_get_str(&m.body, text, 63);
+		ASSERT_TRUE(strcmp(text, "no <room>") == 0);
+	}
+	ASSERT_TRUE(handles_find(&mt.handles, h) == NULL);
+	mt_expect(MT_NET1, MSG_HANDLE_FORGET, &m);
+	say_status(&d, h, HS_EXITED, 0);	/* too late: ignored */
+	ASSERT_INT_EQ(mt.children[MT_NET1].state, MS_SERVING);
+
+	TEST_START("the session goes before started: dropped");
+	mt_run(MT_ID(1, 5), "edge", 0);
+	h = hear_start(MT_NET1);
+	snprintf(id, sizeof(id), "%s",
+	    handles_find(&mt.handles, h)->row.handle_id);
+	mt_down(&d, AGENT_OFFLINE);
+	ASSERT_TRUE(strcmp(mt_refusal(MT_ID(1, 5)), "session_closed") == 0);
+	ASSERT_TRUE(handles_find(&mt.handles, h) == NULL);
+
+	TEST_START("did it start all the same, its offer is refused");
+	mt_drain(MT_NET1);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
+	mt_hello(&d, d.agent_id, 26, id);
+	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
+	(void)buf_get_u16(&m.body);
+	ASSERT_INT_EQ(buf_get_u16(&m.body), 1);
+	ASSERT_INT_EQ(buf_get_u16(&m.body), 0);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), VERDICT_TERMINATE);
+	ASSERT_TRUE(handles_find_id(&mt.handles, id) == NULL);
+	imsg_free(&m);
+	mt_down(&d, AGENT_OFFLINE);
+
+	TEST_START("no session: unreachable at once, nothing is recorded");
+	mt_run(MT_ID(1, 6), "edge", 0);
+	ASSERT_TRUE(strcmp(mt_refusal(MT_ID(1, 6)), "agent_unreachable") ==
+	    0);
+
+	TEST_START("what started is kept, what did not is not");
+	ASSERT_SIZE_T_EQ(mt.handles.nrunning, 1);
+	ASSERT_SIZE_T_EQ(mt.handles.nclosed, 2);
+	mt_stop();
+}
+
+static void
+test_foreign_status(void)
+{
+	struct mt_device d, thief;
+	uint64_t h;
+
+	mt_start();
+	mt_operator(1, ROLE_OPERATOR);
+	mt_connect(&d, MT_NET1, "edge", NULL);
+	mt_connect(&thief, MT_NET2, "thief", NULL);
+	mt_drain(MT_NET1);
+	mt_run(MT_ID(1, 1), "edge", 1);
+	h = hear_start(MT_NET1);
+	say_started(MT_NET1, h, RES_OK, "", "");
+
+	TEST_START("a worker that ends another's handle is ended");
+	say_status(&thief, h, HS_EXITED, 0);
+	ASSERT_INT_EQ(mt.children[MT_NET2].state, CHILD_DOWN);
+	ASSERT_INT_EQ(handles_find(&mt.handles, h)->row.state, HS_RUNNING);
+	mt_refill(MT_NET2);
+
+	TEST_START("so is one that names a handle nobody ever had");
+	thief.net = MT_NET2;
+	ASSERT_INT_EQ(mt_auth(&thief, MT_NET2, thief.credential), AUTH_OK);
+	say_status(&thief, h + 1000, HS_EXITED, 0);
+	ASSERT_INT_EQ(mt.children[MT_NET2].state, CHILD_DOWN);
+	mt_stop();
+}
+
+static void
+test_label(void)
+{
+	struct mt_device a, b, c;
+	uint64_t h;
+
+	mt_start();
+	mt_operator(1, ROLE_OPERATOR);
+	mt_connect(&a, MT_NET1, "a", "lab");
+	mt_connect(&b, MT_NET2, "b", "lab");
+	mt_connect(&c, MT_NET1, "c", "attic");
+	mt_drain(MT_NET1);
+	mt_drain(MT_NET2);
+
+	TEST_START("label:k=v takes the least loaded that may run it");
+	mt_run(MT_ID(1, 1), "label:room=lab", 1);
+	mt_run(MT_ID(1, 2), "label:room=lab", 1);
+	h = hear_start(MT_NET1);
+	say_started(MT_NET1, h, RES_OK, "", "");
+	h = hear_start(MT_NET2);
+	say_started(MT_NET2, h, RES_OK, "", "");
+
+	TEST_START("an offline one is passed over; none left: unreachable");
+	mt_down(&b, AGENT_OFFLINE);
+	mt_run(MT_ID(1, 3), "label:room=lab", 1);
+	(void)hear_start(MT_NET1);
+	mt_down(&a, AGENT_OFFLINE);
+	mt_drain(1);
+	mt_run(MT_ID(1, 4), "label:room=lab", 1);
+	ASSERT_TRUE(strcmp(mt_refusal(MT_ID(1, 4)), "agent_unreachable") ==
+	    0);
+
+	TEST_START("a label nobody has, a label that is none");
+	mt_run(MT_ID(1, 5), "label:room=x", 1);
+	ASSERT_TRUE(strcmp(mt_refusal(MT_ID(1, 5)), "agent_not_found") == 0);
+	mt_run(MT_ID(1, 6), "label:room", 1);
+	ASSERT_TRUE(strcmp(mt_refusal(MT_ID(1, 6)), "usage") == 0);
+	mt_stop();
+}
+
+static void
+test_rehydrate(void)
+{
+	struct logindex_record rec = { .wire_off = 0, .file_off = 0,
+		.wire_len = 7, .file_len = 7, .kind = LOGINDEX_DATA };
+	uint8_t raw[LOGINDEX_RECORD_LEN];
+	struct mt_device d;
+	struct handle *h;
+	struct imsg m;
+	uint64_t number;
+	char id[64];
+	int fd;
+
+	mt_start();
+	mt_operator(1, ROLE_OPERATOR);
+	mt_connect(&d, MT_NET1, "edge", NULL);
+	mt_drain(MT_NET1);
+	mt_run(MT_ID(1, 1), "edge", 1);
+	number = hear_start(MT_NET1);
+	say_started(MT_NET1, number, RES_OK, "", "");
+	h = handles_find(&mt.handles, number);
+	snprintf(id, sizeof(id), "%s", h->row.handle_id);
+	/* 7 bytes recorded, 2 more that the crash left without a record. */
+	ASSERT_INT_EQ(hfiles_open(mt.conf.state_dir, id, HFILES_LOG, 1, &fd),
+	    CL_OK);
+	ASSERT_INT_EQ(util_write_all(fd, "before\nxx", 9), CL_OK);
+	close(fd);
+	logindex_format(&rec, raw);
+	ASSERT_INT_EQ(hfiles_open(mt.conf.state_dir, id, HFILES_INDEX, 1,
+	    &fd), CL_OK);
+	ASSERT_INT_EQ(util_write_all(fd, raw, sizeof(raw)), CL_OK);
+	close(fd);
+
+	TEST_START("after a restart: running, gapped, offset of the files");
+	handles_clear(&mt.handles);
+	agents_clear(&mt.agents);
+	ASSERT_INT_EQ(agents_load(&mt.agents, mt.store), CL_OK);
+	ASSERT_INT_EQ(handles_load(&mt.handles, &mt.agents, mt.store),
+	    CL_OK);
+	h = handles_find_id(&mt.handles, id);
+	ASSERT_TRUE(h != NULL && h->row.state == HS_RUNNING &&
+	    h->row.gapped);
+	mt_drain(MT_NET1);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
+	mt_hello(&d, d.agent_id, 26, id);
+	mt_expect(MT_NET1, MSG_HANDLE_OPEN, &m);
+	imsg_free(&m);
+	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
+	(void)buf_get_u16(&m.body);
+	ASSERT_INT_EQ(buf_get_u16(&m.body), 1);
+	ASSERT_INT_EQ(buf_get_u16(&m.body), 0);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), VERDICT_CONTINUE);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), WHY_NONE);
+	ASSERT_U64_EQ(buf_get_u64(&m.body), 7);
+	ASSERT_U64_EQ(hfiles_get_log_len(mt.conf.state_dir, id), 7);
+
+	TEST_START("what the device does not list is failed");
+	{
+		struct buf b;
+
+		mt_up(&d);
+		buf_init(&b, MSG_BODY_MAX);
+		buf_put_u64(&b, d.session);
+		buf_put_u64(&b, number);
+		mt_say(MT_NET1, MSG_HANDLE_LOST, 0, &b, -1);
+		mon_end_turn(&mt);
+	}
+	ASSERT_INT_EQ(h->row.state, HS_FAILED);
+	mt_expect(MT_NET1, MSG_HANDLE_SHUT, &m);
+
+	TEST_START("an end whose save failed is confirmed once it is saved");
+	h->unsaved = 1;
+	life_confirm_end(&mt, h);
+	mon_end_turn(&mt);
+	ASSERT_INT_EQ(mt_hear(MT_NET1, &m), 0);
+	life_retry_saves(&mt);
+	mon_end_turn(&mt);
+	ASSERT_FALSE(h->unsaved);
+	mt_expect(MT_NET1, MSG_HANDLE_SHUT, &m);
+
+	TEST_START("an unknown offer: terminate; below 5 it is left out");
+	mt_down(&d, AGENT_OFFLINE);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
+	mt_hello(&d, d.agent_id, 26, "nobody");
+	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
+	(void)buf_get_u8(&m.body);
+	(void)buf_get_u16(&m.body);
+	ASSERT_INT_EQ(buf_get_u16(&m.body), 1);
+	(void)buf_get_u16(&m.body);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), VERDICT_TERMINATE);
+	mt_down(&d, AGENT_OFFLINE);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
+	mt_hello(&d, d.agent_id, 4, "nobody");
+	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
+	(void)buf_get_u8(&m.body);
+	ASSERT_INT_EQ(buf_get_u16(&m.body), 4);
+	ASSERT_INT_EQ(buf_get_u16(&m.body), 0);
+	mt_stop();
+}
+
+static void
+test_revoke(void)
+{
+	struct mt_device d;
+	struct imsg m;
+	const char *code;
+	char agent_id[64];
+	struct buf b;
+	uint64_t h;
+
+	mt_start();
+	mt_operator(1, ROLE_OPERATOR);
+	mt_operator(2, ROLE_VIEWER);
+	mt_connect(&d, MT_NET1, "edge", NULL);
+	mt_drain(MT_NET1);
+	mt_run(MT_ID(1, 1), "edge", 1);
+	h = hear_start(MT_NET1);
+	say_started(MT_NET1, h, RES_OK, "", "");
+
+	TEST_START("a viewer's request that cloopd-ctl let through ends it");
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_str(&b, d.agent_id);
+	buf_put_str(&b, "");
+	mt_say(1, MSG_CTL_REVOKE, MT_ID(2, 1), &b, -1);
+	ASSERT_INT_EQ(mt.children[1].state, CHILD_DOWN);
+	mt_refill(1);
+	mt_operator(1, ROLE_OPERATOR);
+
+	TEST_START("revoke: workloads failed, session dropped, credential "
+	    "dead");
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_str(&b, d.agent_id);
+	buf_put_str(&b, "lost");
+	mt_say(1, MSG_CTL_REVOKE, MT_ID(1, 2), &b, -1);
+	mon_end_turn(&mt);
+	mt_expect(1, MSG_ROW_REVOKED, &m);
+	mt_expect(1, MSG_CTL_DONE, &m);
+	ASSERT_INT_EQ(handles_find(&mt.handles, h)->row.state, HS_FAILED);
+	mt_expect(MT_NET1, MSG_SESSION_DROP, &m);
+	(void)buf_get_u64(&m.body);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), DROP_REVOKED);
+	mt_down(&d, AGENT_OFFLINE);
+	snprintf(agent_id, sizeof(agent_id), "%s", d.agent_id);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_DENIED);
+	mt_run(MT_ID(1, 3), agent_id, 1);
+	code = mt_refusal(MT_ID(1, 3));
+	ASSERT_STRING_EQ(code, "revoked");
+	mt_stop();
+}
+
+UNIT_MAIN(test_identity, test_supersede, test_run, test_foreign_status,
+    test_label, test_rehydrate, test_revoke)

@@ -1,0 +1,203 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * The files of handles at the hub: retention by number and age, orphans of
+ * both kinds, files that are gone or broken.
+ */
+#include "regress/unit/unit.h"
+
+#include <sys/stat.h>
+
+#include <fcntl.h>
+
+#include "common/output/logindex.h"
+#include "priv/monitor/hello.h"
+#include "priv/monitor/hfiles.h"
+#include "priv/monitor/life.h"
+#include "montest.h"
+
+#define DAY_NS (86400LL * 1000000000)
+
+/* A closed handle whose end lies so far back; its id. */
+static void
+add_closed(struct mt_device *d, int64_t ago, char id[IDGEN_HANDLE_LEN + 1])
+{
+	struct agent *a = agents_find(&mt.agents, d->agent_id);
+	struct store_handle row = { .state = HS_EXITED };
+	char none[] = "";
+
+	idgen_handle(id);
+	row.handle_id = id;
+	row.agent_id = a->row.agent_id;
+	row.name = row.created_by = row.project_path = row.task_id =
+	    row.image = row.secrets = row.outcome = row.error = none;
+	row.dispatched_at = row.started_at = row.finished_at =
+	    row.closed_at = row.updated_at = util_wall_ns() - ago;
+	ASSERT_INT_EQ(store_add_handle(mt.store, &row), CL_OK);
+	ASSERT_INT_EQ(store_save_handle(mt.store, &row), CL_OK);
+	ASSERT_INT_EQ(hfiles_make(mt.conf.state_dir, id), CL_OK);
+	mon_end_turn(&mt);
+}
+
+/* 1: row and files are there; 0: neither is; -1: one of them. */
+static int
+is_kept(const char *id)
+{
+	struct store_handle row;
+	int has_row, has_files, fd = -1;
+
+	memset(&row, 0, sizeof(row));
+	has_row = store_find_handle(mt.store, id, &row) == CL_OK;
+	store_handle_clear(&row);
+	has_files = hfiles_open(mt.conf.state_dir, id, HFILES_LOG, 0, &fd) ==
+	    CL_OK;
+	if (fd != -1)
+		close(fd);
+	return has_row != has_files ? -1 : has_row;
+}
+
+static void
+set_retention(const char *value)
+{
+	free(mt.conf.retention);
+	mt.conf.retention = strdup(value);
+}
+
+static void
+test_retention(void)
+{
+	struct mt_device d;
+	char ids[5][IDGEN_HANDLE_LEN + 1];
+	int i;
+
+	mt_start();
+	mt_connect(&d, MT_NET1, "edge", NULL);
+	for (i = 0; i < 5; i++)
+		add_closed(&d, (5 - i) * DAY_NS, ids[i]);
+
+	TEST_START("HandleRetention at its number: nothing goes");
+	set_retention("5 per agent, 30d");
+	life_sweep(&mt);
+	mon_end_turn(&mt);
+	for (i = 0; i < 5; i++)
+		ASSERT_INT_EQ(is_kept(ids[i]), 1);
+
+	TEST_START("one less: the oldest goes, row and files");
+	set_retention("4 per agent, 30d");
+	life_sweep(&mt);
+	mon_end_turn(&mt);
+	ASSERT_INT_EQ(is_kept(ids[0]), 0);
+	for (i = 1; i < 5; i++)
+		ASSERT_INT_EQ(is_kept(ids[i]), 1);
+
+	TEST_START("by age: what ended before goes, what ended after stays");
+	set_retention("256 per agent, 49h");
+	life_sweep(&mt);
+	mon_end_turn(&mt);
+	ASSERT_INT_EQ(is_kept(ids[1]), 0);
+	ASSERT_INT_EQ(is_kept(ids[2]), 0);
+	ASSERT_INT_EQ(is_kept(ids[3]), 1);
+	ASSERT_INT_EQ(is_kept(ids[4]), 1);
+
+	TEST_START("one that runs is never old");
+	mt_operator(1, ROLE_OPERATOR);
+	mt_run(MT_ID(1, 1), "edge", 1);
+	ASSERT_SIZE_T_EQ(mt.handles.nrunning, 1);
+	set_retention("1 per agent, 1s");
+	life_sweep(&mt);
+	mon_end_turn(&mt);
+	ASSERT_SIZE_T_EQ(mt.handles.nrunning, 1);
+	ASSERT_INT_EQ(is_kept(handles_next(&mt.handles,
+	    NULL)->row.handle_id), 1);
+	mt_stop();
+}
+
+static int
+is_known(const char *id, void *arg)
+{
+	return strcmp(id, arg) == 0;
+}
+
+static void
+test_orphans(void)
+{
+	char known[] = "AAAAAAAAAAAAAAAA", lost[] = "BBBBBBBBBBBBBBBB";
+	char path[MAX_PATH_LEN + 32];
+	int fd;
+
+	mt_start();
+	TEST_START("a directory without a row goes, foreign names stay");
+	ASSERT_INT_EQ(hfiles_make(mt.conf.state_dir, known), CL_OK);
+	ASSERT_INT_EQ(hfiles_make(mt.conf.state_dir, lost), CL_OK);
+	snprintf(path, sizeof(path), "%s/hub/handles/lost+found",
+	    mt.conf.state_dir);
+	ASSERT_INT_EQ(mkdir(path, 0700), 0);
+	ASSERT_INT_EQ(hfiles_sweep(mt.conf.state_dir, is_known, known),
+	    CL_OK);
+	ASSERT_INT_EQ(access(path, F_OK), 0);
+	ASSERT_INT_EQ(hfiles_open(mt.conf.state_dir, lost, HFILES_LOG, 0,
+	    &fd), CL_SYSTEM);
+	ASSERT_INT_EQ(hfiles_open(mt.conf.state_dir, known, HFILES_LOG, 0,
+	    &fd), CL_OK);
+	close(fd);
+	mt_stop();
+}
+
+/* The from_offset of a "continue" for the one offered handle. */
+static uint64_t
+offer(struct mt_device *d, const char *id)
+{
+	struct imsg m;
+
+	ASSERT_INT_EQ(mt_auth(d, MT_NET1, d->credential), AUTH_OK);
+	mt_hello(d, d->agent_id, 26, id);
+	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
+	(void)buf_get_u16(&m.body);
+	ASSERT_INT_EQ(buf_get_u16(&m.body), 1);
+	(void)buf_get_u16(&m.body);
+	ASSERT_INT_EQ(buf_get_u8(&m.body), VERDICT_CONTINUE);
+	(void)buf_get_u8(&m.body);
+	return buf_get_u64(&m.body);
+}
+
+static void
+test_renew(void)
+{
+	struct logindex_state st;
+	struct mt_device d;
+	struct handle *h;
+	char id[64];
+	int fd;
+
+	mt_start();
+	mt_connect(&d, MT_NET1, "edge", NULL);
+	mt_operator(1, ROLE_OPERATOR);
+	mt_run(MT_ID(1, 1), "edge", 1);
+	h = handles_next(&mt.handles, NULL);
+	h->row.state = HS_RUNNING;
+	snprintf(id, sizeof(id), "%s", h->row.handle_id);
+	mt_down(&d, AGENT_OFFLINE);
+
+	TEST_START("a row without its files keeps its workload");
+	h->row.received = 10;
+	ASSERT_INT_EQ(hfiles_del(mt.conf.state_dir, id), CL_OK);
+	ASSERT_U64_EQ(offer(&d, id), 0);
+	ASSERT_INT_EQ(is_kept(id), 1);
+	ASSERT_INT_EQ(h->row.gapped, 1);
+	mt_down(&d, AGENT_OFFLINE);
+
+	TEST_START("a broken index is put aside, not believed");
+	ASSERT_INT_EQ(hfiles_open(mt.conf.state_dir, id, HFILES_INDEX, 1,
+	    &fd), CL_OK);
+	ASSERT_INT_EQ(write(fd, "0123456789012345678901234567890123456789",
+	    LOGINDEX_RECORD_LEN), LOGINDEX_RECORD_LEN);
+	close(fd);
+	ASSERT_U64_EQ(offer(&d, id), 0);
+	ASSERT_INT_EQ(hfiles_load(mt.conf.state_dir, id, 0, &st), CL_OK);
+	mt_down(&d, AGENT_OFFLINE);
+	mt_stop();
+}
+
+UNIT_MAIN(test_retention, test_orphans, test_renew)

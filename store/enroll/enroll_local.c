@@ -1,0 +1,461 @@
+/*
+ * SPDX-License-Identifier: ISC
+ * Copyright (c) 2026 The cloop authors; see LICENSE.
+ *
+ * cloop-enroll: the store itself, while no hub runs.  Its lock keeps a hub
+ * from starting meanwhile, and a running hub keeps us out.  The default
+ * store is never made here: the first start of cloopd does that, so that a
+ * hub configured for another directory is noticed instead of missed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <bsd/string.h>
+
+#include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/base/pin.h"
+#include "common/base/util.h"
+#include "common/msg/msgcat.h"
+#include "store/db/keyfile.h"
+#include "store/db/store.h"
+#include "store/db/token.h"
+#include "enroll.h"
+
+#define LOCAL_WAIT_MS 2000	/* another cloop-enroll is done sooner */
+#define LOCAL_PATH "/api/executors/connect"
+
+/* https and wss give wss, the rest ws; the path is replaced. */
+static int
+local_server(struct enroll *e, char **serverp)
+{
+	const char *url = e->external_url, *host, *scheme = "ws";
+	size_t host_len, n;
+	char *server;
+
+	*serverp = NULL;
+	if (url == NULL)
+		return ENROLL_DONE;
+	if ((host = strstr(url, "://")) == NULL)
+		return enroll_fail(e, "usage", "", "ExternalURL %s: not a "
+		    "URL", enroll_clean(url));
+	if (strncasecmp(url, "https:", 6) == 0 ||
+	    strncasecmp(url, "wss:", 4) == 0)
+		scheme = "wss";
+	host += 3;
+	if ((host_len = strcspn(host, "/?#")) == 0)
+		return enroll_fail(e, "usage", "", "ExternalURL %s: names no "
+		    "host", enroll_clean(url));
+	n = strlen(scheme) + 3 + host_len + sizeof(LOCAL_PATH);
+	if ((server = malloc(n)) == NULL)
+		return enroll_fail(e, "internal", "", "out of memory");
+	snprintf(server, n, "%s://%.*s" LOCAL_PATH, scheme, (int)host_len,
+	    host);
+	*serverp = server;
+	return ENROLL_DONE;
+}
+
+/* The pin of the certificate the hub will show; "" when it has none.  There
+ * but unreadable is an error, never a silently unpinned bundle. */
+static int
+local_pin(struct enroll *e, char dst[PIN_TEXT_LEN + 1])
+{
+	unsigned char md[EVP_MAX_MD_SIZE], *der = NULL;
+	struct secret text = SECRET_INIT;
+	X509 *cert = NULL;
+	BIO *bio;
+	struct pin pin;
+	char err[512];
+	int len = 0, r;
+
+	*dst = '\0';
+	r = keyfile_load_public(e->key_dir, KEYFILE_CERT, &text, err,
+	    sizeof(err));
+	if (r == CL_NOTFOUND)
+		return ENROLL_DONE;
+	if (r != CL_OK)
+		return enroll_fail(e, "internal", "", "%s", err);
+	if ((bio = BIO_new_mem_buf(text.data, (int)text.len)) != NULL)
+		cert = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+	if (cert != NULL)
+		len = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(cert), &der);
+	if (len > 0 && EVP_Digest(der, (size_t)len, md, NULL, EVP_sha256(),
+	    NULL) == 1) {
+		memcpy(pin.digest, md, sizeof(pin.digest));
+		pin_format(&pin, dst);
+	}
+	OPENSSL_free(der);
+	X509_free(cert);
+	BIO_free(bio);
+	secret_clear(&text);
+	return *dst != '\0' ? ENROLL_DONE : enroll_fail(e, "internal", "",
+	    "%s/" KEYFILE_CERT ": no certificate in it", e->key_dir);
+}
+
+static int
+local_fail_store(struct enroll *e)
+{
+	return enroll_fail(e, "internal", "", "the store: %s",
+	    store_error(e->store));
+}
+
+/* Commit when all went well so far. */
+static int
+local_end_turn(struct enroll *e, int ok)
+{
+	if (!ok) {
+		store_abort_turn(e->store);
+		return ENROLL_REFUSED;
+	}
+	return store_commit_turn(e->store) == CL_OK ? ENROLL_DONE :
+	    local_fail_store(e);
+}
+
+static const char *
+local_actor(void)
+{
+	static char actor[32];
+
+	snprintf(actor, sizeof(actor), "uid:%ld", (long)getuid());
+	return actor;
+}
+
+static int
+local_mint_row(struct enroll *e, const struct secret *key,
+    const struct ctl_mint *m, struct ctl_minted *row)
+{
+	const struct store_labels labels = { m->labels, m->nlabels };
+	const struct token_mint tm = { .name = m->name, .ttl_s = m->ttl_s,
+		.workdir_root = m->workdir_root, .labels = &labels,
+		.created_by = local_actor(), .now = util_wall_ns() };
+	struct store_enrollment en;
+	const char *why;
+	int r;
+
+	if (store_begin_turn(e->store) != CL_OK)
+		return local_fail_store(e);
+	r = token_mint(e->store, key, &tm, &row->token, &en, &why);
+	if (r != CL_OK) {
+		store_abort_turn(e->store);
+		if (r == CL_DB)
+			return local_fail_store(e);
+		return enroll_fail(e, r == CL_DENIED ? "revoked" : "usage",
+		    "", "%s", why);
+	}
+	row->enrollment_id = strdup(en.id);
+	row->name = strdup(en.name);
+	row->workdir_root = strdup(en.workdir_root);
+	row->created_at = en.created_at;
+	row->expires_at = en.expires_at;
+	store_enrollment_clear(&en);
+	return local_end_turn(e, row->enrollment_id != NULL &&
+	    row->name != NULL && row->workdir_root != NULL);
+}
+
+static int
+local_mint(struct enroll *e, const struct ctl_mint *m,
+    struct ctl_minted *row)
+{
+	struct secret key = SECRET_INIT;
+	char pin[PIN_TEXT_LEN + 1], err[512];
+	int r;
+
+	field_init(&ctl_minted_table, row);
+	/* Everything that can fail before the token exists. */
+	if (*m->server != '\0')
+		row->server = strdup(m->server);
+	else if ((r = local_server(e, &row->server)) != ENROLL_DONE)
+		goto out;
+	if (*m->pin != '\0')
+		row->pin = strdup(m->pin);
+	else if ((r = local_pin(e, pin)) != ENROLL_DONE)
+		goto out;
+	else
+		row->pin = strdup(pin);
+	if (token_load_key(e->key_dir, &key, err, sizeof(err)) != CL_OK)
+		r = enroll_fail(e, "internal", "make the key with "
+		    "cloop-keygen -A", "%s", err);
+	else
+		r = local_mint_row(e, &key, m, row);
+ out:
+	secret_clear(&key);
+	if (r != ENROLL_DONE)
+		field_clear(&ctl_minted_table, row);
+	return r;
+}
+
+/* Revoke, or delete: then the rows go in the same turn. */
+static int
+local_end_agent(struct enroll *e, const char *id, const char *reason,
+    int forget, struct ctl_revoked *row)
+{
+	struct token_revoked rv;
+	enum token_result t;
+	int r;
+
+	field_init(&ctl_revoked_table, row);
+	memset(&rv, 0, sizeof(rv));
+	if (store_begin_turn(e->store) != CL_OK)
+		return local_fail_store(e);
+	t = (forget ? token_delete : token_revoke)(e->store, id, reason,
+	    local_actor(), util_wall_ns(), &rv);
+	/* Its files go when the next hub starts. */
+	if (t == TOKEN_OK && forget &&
+	    store_del_agent(e->store, rv.agent_id) != CL_OK)
+		t = TOKEN_FAILED;
+	if (t == TOKEN_OK) {
+		row->kind = strdup(rv.kind);
+		row->enrollment_id = rv.enrollment_id;
+		row->agent_id = rv.agent_id;
+		row->name = rv.name;
+		rv.enrollment_id = rv.agent_id = rv.name = NULL;
+		r = local_end_turn(e, row->kind != NULL);
+	} else {
+		store_abort_turn(e->store);
+		r = t == TOKEN_FAILED ? local_fail_store(e) :
+		    enroll_fail(e, token_format_result(t),
+		    "cloop-enroll list and cloop-enroll agents show the ids",
+		    "no token and no agent has the id %s", enroll_clean(id));
+	}
+	token_revoked_clear(&rv);
+	if (r != ENROLL_DONE)
+		field_clear(&ctl_revoked_table, row);
+	return r;
+}
+
+static int
+local_revoke(struct enroll *e, const char *id, const char *reason,
+    struct ctl_revoked *row)
+{
+	return local_end_agent(e, id, reason, 0, row);
+}
+
+static int
+local_forget(struct enroll *e, const char *id, const char *reason,
+    struct ctl_revoked *row)
+{
+	return local_end_agent(e, id, reason, 1, row);
+}
+
+/* The row takes the strings. */
+static void
+local_fill_ban(struct ctl_ban *row, struct store_ban *b)
+{
+	field_init(&ctl_ban_table, row);
+	row->name = b->name;
+	row->reason = b->reason;
+	row->actor = b->actor;
+	row->at = b->at;
+	memset(b, 0, sizeof(*b));
+}
+
+static int
+local_ban(struct enroll *e, const char *what, const char *reason,
+    struct ctl_ban *row)
+{
+	struct store_ban b;
+	enum token_result t;
+	unsigned int n;
+	int r;
+
+	if (store_begin_turn(e->store) != CL_OK)
+		return local_fail_store(e);
+	t = token_ban(e->store, what, reason, local_actor(), util_wall_ns(),
+	    &b, &n);
+	if (t == TOKEN_OK) {
+		local_fill_ban(row, &b);
+		row->nagents = n;
+		r = local_end_turn(e, 1);
+	} else {
+		store_abort_turn(e->store);
+		r = t == TOKEN_FAILED ? local_fail_store(e) :
+		    enroll_fail(e, "usage", "", "%s: not a name that a token "
+		    "could have", enroll_clean(what));
+	}
+	store_ban_clear(&b);
+	return r;
+}
+
+static int
+local_unban(struct enroll *e, const char *name, struct ctl_ban *row)
+{
+	struct store_ban b;
+	enum token_result t;
+	int r;
+
+	if (store_begin_turn(e->store) != CL_OK)
+		return local_fail_store(e);
+	t = token_unban(e->store, name, local_actor(), util_wall_ns(), &b);
+	if (t == TOKEN_OK) {
+		local_fill_ban(row, &b);
+		r = local_end_turn(e, 1);
+	} else {
+		store_abort_turn(e->store);
+		r = t == TOKEN_FAILED ? local_fail_store(e) :
+		    enroll_fail(e, "agent_not_found", "cloop-enroll bans "
+		    "shows which are", "the name %s is not banned",
+		    enroll_clean(name));
+	}
+	store_ban_clear(&b);
+	return r;
+}
+
+struct local_walk {
+	struct enroll *e;
+	enroll_agent_fn *agent;
+	enroll_row_fn *enrollment;
+	enroll_ban_fn *ban;
+	void *arg;
+};
+
+static int
+local_on_ban(const struct store_ban *b, void *arg)
+{
+	struct local_walk *w = arg;
+	struct ctl_ban row;
+
+	field_init(&ctl_ban_table, &row);
+	row.name = b->name;
+	row.reason = b->reason;
+	row.actor = b->actor;
+	row.at = b->at;
+	return w->ban(w->e, &row, w->arg);
+}
+
+static int
+local_bans(struct enroll *e, enroll_ban_fn *fn, void *arg)
+{
+	struct local_walk w = { .e = e, .ban = fn, .arg = arg };
+
+	return store_list_bans(e->store, local_on_ban, &w) == CL_OK ?
+	    ENROLL_DONE : local_fail_store(e);
+}
+
+/* The row borrows the store's strings. */
+static int
+local_on_agent(const struct store_agent *a, void *arg)
+{
+	struct local_walk *w = arg;
+	struct ctl_agent row;
+	struct store_ban ban;
+
+	field_init(&ctl_agent_table, &row);
+	row.agent_id = a->agent_id;
+	row.name = a->name;
+	row.status = AGENT_OFFLINE;
+	row.last_seen = a->last_seen;
+	row.created_at = a->created_at;
+	row.revoked_at = a->revoked_at;
+	row.confirmed_at = a->confirmed_at;
+	if (token_is_banned(w->e->store, a->name, &ban) == 1) {
+		row.banned = 1;
+		store_ban_clear(&ban);
+	}
+	row.enrollment_id = a->enrollment_id;
+	row.workdir_root = a->workdir_root;
+	row.labels = a->labels.v;
+	row.nlabels = a->labels.n;
+	return w->agent(w->e, &row, w->arg);
+}
+
+static int
+local_agents(struct enroll *e, enroll_agent_fn *fn, void *arg)
+{
+	struct local_walk w = { .e = e, .agent = fn, .arg = arg };
+
+	return store_list_agents(e->store, local_on_agent, &w) == CL_OK ?
+	    ENROLL_DONE : local_fail_store(e);
+}
+
+static int
+local_on_enrollment(const struct store_enrollment *en, void *arg)
+{
+	struct local_walk *w = arg;
+	struct ctl_enrollment row;
+
+	field_init(&ctl_enrollment_table, &row);
+	row.enrollment_id = en->id;
+	row.name = en->name;
+	row.created_at = en->created_at;
+	row.expires_at = en->expires_at;
+	row.created_by = en->created_by;
+	row.workdir_root = en->workdir_root;
+	row.labels = en->labels.v;
+	row.nlabels = en->labels.n;
+	return w->enrollment(w->e, &row, w->arg);
+}
+
+static int
+local_enrollments(struct enroll *e, enroll_row_fn *fn, void *arg)
+{
+	struct local_walk w = { .e = e, .enrollment = fn, .arg = arg };
+
+	return store_list_enrollments(e->store, util_wall_ns(),
+	    local_on_enrollment, &w) == CL_OK ? ENROLL_DONE :
+	    local_fail_store(e);
+}
+
+static void
+local_close(struct enroll *e)
+{
+	store_close(e->store);
+	e->store = NULL;
+	e->ops = NULL;
+}
+
+static const struct enroll_ops local_ops = {
+	.server = local_server,
+	.mint = local_mint,
+	.revoke = local_revoke,
+	.ban = local_ban,
+	.unban = local_unban,
+	.bans = local_bans,
+	.forget = local_forget,
+	.agents = local_agents,
+	.enrollments = local_enrollments,
+	.close = local_close,
+};
+
+int
+enroll_open_local(struct enroll *e)
+{
+	char path[MAX_PATH_LEN], err[MAX_PATH_LEN + 512];
+	int n;
+
+	n = snprintf(path, sizeof(path), "%s/hub/cloop.db", e->state_dir);
+	if (n < 0 || (size_t)n >= sizeof(path) ||
+	    (!e->own_state && access(path, F_OK) != 0))
+		return enroll_fail(e, "hub_unreachable", "start cloopd, or "
+		    "name its directory with -o StateDirectory=",
+		    "cloopd is not running at %s, and %s/hub/cloop.db %s",
+		    e->socket, e->state_dir, n >= 0 &&
+		    (size_t)n < sizeof(path) ? cl_strerror(CL_SYSTEM) :
+		    "is too long");
+	if (store_open(e->state_dir, LOCAL_WAIT_MS, &e->store, err,
+	    sizeof(err)) != CL_OK)
+		return enroll_fail(e, "internal", "", "%s", err);
+	e->ops = &local_ops;
+	return ENROLL_DONE;
+}
+
+int
+enroll_open(struct enroll *e)
+{
+	struct ctl_error err = { .code = "hub_unreachable" };
+	int r;
+
+	if (e->ops != NULL)
+		return ENROLL_DONE;
+	if ((r = enroll_open_hub(e, &err)) == CL_OK)
+		return ENROLL_DONE;
+	/* A socket of one's own names a hub: do not fall back to the default
+	 * store, which is another one's. */
+	if (r != CL_NOTFOUND || (e->own_socket && !e->own_state))
+		return enroll_print_error(e, &err);
+	return enroll_open_local(e);
+}

@@ -9,19 +9,11 @@ trees=one
 
 page=man/cloop-protocol.7
 
-# Our own sources, wherever they are.
+# sources NAME: our own files of this name, wherever they are.
 sources()
 {
 	find . \( -name .git -o -path ./regress -o -name 'build*' \) -prune \
 	    -o -type f -name "$1" -print
-}
-
-# source NAME: the one file of this name.
-source_of()
-{
-	set -- "$1" $(sources "$1")
-	[ $# -eq 2 ] || fatal "$1: $(($# - 1)) files have this name, not 1"
-	echo "$2"
 }
 
 same()
@@ -34,13 +26,13 @@ same()
 	fi
 }
 
-frame_h=$(source_of frame.h)
-hub_c=$(source_of hub_session.c)
-hub_h=$(source_of hub_session.h)
-agent_c=$(source_of fetch_action.c)
-agent_h=$(source_of fetch_session.h)
+frame_h=$(sources frame.h)
+hub_c=$(sources hub_session.c)
+hub_h=$(sources hub_session.h)
+agent_c=$(sources fetch_action.c)
+agent_h=$(sources fetch_session.h)
 for f in "$frame_h" "$hub_c" "$hub_h" "$agent_c" "$agent_h"; do
-	[ -e "$f" ] || exit 1
+	[ -f "$f" ] || fatal "not the name of one file: \"$f\""
 done
 
 # frames: "name direction version handle" of the catalogue.

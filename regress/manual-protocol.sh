@@ -231,8 +231,3 @@ while read -r name number; do
 	    "$TMP/headers"
 done <"$TMP/have" >"$TMP/want"
 same "limits" "$TMP/want" "$TMP/have"
-
-# What a reader cannot have is not cited.
-grep -n '§\|\.md\b\|/shared/' man/*.[1-9] >"$TMP/cited"
-[ ! -s "$TMP/cited" ] && pass "no manual cites what is not shipped" ||
-    fail "cited: $(cat "$TMP/cited")"

@@ -167,15 +167,15 @@ put_table(const struct field_table *t)
 {
 	static const struct field_table *seen[512];
 	static size_t n;
-	const struct field *f;
-	size_t i;
+	size_t nrows, i;
+	const struct field *rows = t->get_rows(&nrows), *f;
 
 	for (i = 0; i < n; i++)
 		if (seen[i] == t)
 			return;
 	seen[n++] = t;
-	for (i = 0; i < t->nrows; i++) {
-		f = &t->rows[i];
+	for (i = 0; i < nrows; i++) {
+		f = &rows[i];
 		if (f->flags & FIELD_HIDDEN || strstr(t->name, "_info_"))
 			continue;
 		/* Objects within and times are always written. */
@@ -185,9 +185,9 @@ put_table(const struct field_table *t)
 		put_type(f);
 		putchar('\n');
 	}
-	for (i = 0; i < t->nrows; i++)
-		if (t->rows[i].sub != NULL)
-			put_table(t->rows[i].sub);
+	for (i = 0; i < nrows; i++)
+		if (rows[i].sub != NULL)
+			put_table(rows[i].sub);
 }
 
 int
@@ -203,7 +203,7 @@ END
 
 # Only tables are looked at: no function is called but the catalogue's.
 tables=$(sources '*.c' |
-    xargs grep -lE 'F_TABLE\((frame|spec|caps)_|^static .* frame_rows\[')
+    xargs grep -lE 'def_table.h|F_TABLE\((frame|spec|caps)_|^static .* frame_rows\[')
 dirs=$(sources '*.h' | sed 's,/[^/]*$,,' | sort -u | sed 's/^/-I/')
 run "the tables are found" ${CC:-cc} -std=c17 -D_GNU_SOURCE -I. $dirs -no-pie \
     -Wl,--unresolved-symbols=ignore-all -o "$TMP/members" "$TMP/members.c" \

@@ -43,7 +43,7 @@ static const struct field secretdir_rows[] = {
 	F_UINT(struct secretdir, ino, "ino", 0, UINT64_MAX),
 	F_BOOL(struct secretdir, is_gone, "gone", 0),
 };
-static F_TABLE(secretdir, struct secretdir);
+F_TABLE(secretdir, struct secretdir);
 
 static const struct field secretfile_rows[] = {
 	F_UINT(struct secretfile, dir, "dir", 0, MAX_SECRET_DIRS - 1),
@@ -54,7 +54,7 @@ static const struct field secretfile_rows[] = {
 	F_STR(struct secretfile, lease_id, "lease_id", 0, MAX_PATH_LEN),
 	F_STR(struct secretfile, grant_id, "grant_id", 0, MAX_PATH_LEN),
 };
-static F_TABLE(secretfile, struct secretfile);
+F_TABLE(secretfile, struct secretfile);
 
 static const struct field secretset_table_rows[] = {
 	F_INT(struct secretset, uid, "uid", 0, -1, UINT32_MAX),

@@ -46,14 +46,14 @@ static const struct field vault_grant_rows[] = {
 	F_BOOL(struct vault_grant, egress, "egress", 0),
 	F_BOOL(struct vault_grant, is_scrubbed, "scrubbed", 0),
 };
-static F_TABLE(vault_grant, struct vault_grant);
+F_TABLE(vault_grant, struct vault_grant);
 
 static const struct field holding_table_rows[] = {
 	F_OBJ(struct holding, set, "set", 0, &secretset_table),
 	F_LIST(struct holding, grants, "grants", 0, MAX_VAULT_GRANTS,
 	    &vault_grant),
 };
-static F_TABLE(holding_table, struct holding);
+F_TABLE(holding_table, struct holding);
 
 void
 holding_init(struct holding *h)

@@ -47,7 +47,7 @@ static const struct field work_record_table_rows[] = {
 	F_STR(struct work_record, project_error, "project_error", 0,
 	    MAX_ERROR_TEXT_LEN),
 };
-static F_TABLE(work_record_table, struct work_record);
+F_TABLE(work_record_table, struct work_record);
 
 void
 work_clear_record(struct work_record *rec)

@@ -27,6 +27,7 @@ field_is_empty(const struct field *f, const void *v)
 
 	switch (f->kind) {
 	case FIELD_STR:
+	case FIELD_CSTR:
 	case FIELD_RAW:
 		s = CAT(char *, v, f->off);
 		return s == NULL || *s == '\0';
@@ -165,6 +166,7 @@ field_format_member(const struct field *f, const void *v, struct jsonw *w)
 
 	switch (f->kind) {
 	case FIELD_STR:
+	case FIELD_CSTR:
 		jsonw_put_str(w, CAT(char *, v, f->off));
 		break;
 	case FIELD_SECRET:
@@ -206,12 +208,11 @@ field_format_member(const struct field *f, const void *v, struct jsonw *w)
 void
 field_format_json(const struct field_table *t, const void *v, struct jsonw *w)
 {
-	const struct field *f;
-	size_t i;
+	size_t n, i;
+	const struct field *f = t->get_rows(&n);
 
 	jsonw_open_object(w);
-	for (i = 0; i < t->nrows && w->error == 0; i++) {
-		f = &t->rows[i];
+	for (i = 0; i < n && w->error == 0; i++, f++) {
 		if ((f->flags & FIELD_HIDDEN) != 0)
 			continue;
 		if ((f->flags & FIELD_OMIT) != 0 && field_is_empty(f, v))

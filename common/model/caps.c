@@ -35,7 +35,7 @@ static const struct field caps_node_table_rows[] = {
 	F_STR(struct caps_node, path, "path", 0, MAX_PATH_LEN),
 	F_STR(struct caps_node, subsystem, "subsystem", 0, MAX_USB_STR_LEN),
 };
-static F_TABLE(caps_node_table, struct caps_node);
+F_TABLE(caps_node_table, struct caps_node);
 
 #define USB_STR(m, flags)                                                      \
 	F_STR(struct caps_usb, m, #m, flags, MAX_USB_STR_LEN)
@@ -59,7 +59,7 @@ static const struct field caps_usb_table_rows[] = {
 	F_OPTINT(struct caps_usb, gid, "gid", O, INT64_MIN, INT64_MAX),
 	USB_STR(group, O),
 };
-static F_TABLE(caps_usb_table, struct caps_usb);
+F_TABLE(caps_usb_table, struct caps_usb);
 
 #define CAPS_STR(m, flags, max) F_STR(struct caps, m, #m, flags, max)
 #define CAPS_BOOL(m) F_BOOL(struct caps, m, #m, O)

@@ -29,14 +29,14 @@ static const struct field spec_limits_table_rows[] = {
 	F_INT64(struct spec_limits, disk_mb, "disk_mb", O),
 	F_INT64(struct spec_limits, pids, "pids", O),
 };
-static F_TABLE(spec_limits_table, struct spec_limits);
+F_TABLE(spec_limits_table, struct spec_limits);
 
 static const struct field spec_mount_table_rows[] = {
 	F_STR(struct spec_mount, source, "source", 0, STR_MAX),
 	F_STR(struct spec_mount, target, "target", 0, STR_MAX),
 	F_BOOL(struct spec_mount, read_only, "read_only", O),
 };
-static F_TABLE(spec_mount_table, struct spec_mount);
+F_TABLE(spec_mount_table, struct spec_mount);
 
 static const struct field spec_host_mount_table_rows[] = {
 	F_STR(struct spec_host_mount, name, "name", O, STR_MAX),
@@ -44,7 +44,7 @@ static const struct field spec_host_mount_table_rows[] = {
 	F_STR(struct spec_host_mount, target, "target", 0, STR_MAX),
 	F_BOOL(struct spec_host_mount, read_only, "read_only", O),
 };
-static F_TABLE(spec_host_mount_table, struct spec_host_mount);
+F_TABLE(spec_host_mount_table, struct spec_host_mount);
 
 static const struct field spec_device_table_rows[] = {
 	F_STR(struct spec_device, name, "name", 0, STR_MAX),
@@ -55,7 +55,7 @@ static const struct field spec_device_table_rows[] = {
 	F_STR(struct spec_device, kubernetes_resource, "kubernetes_resource",
 	    O, STR_MAX),
 };
-static F_TABLE(spec_device_table, struct spec_device);
+F_TABLE(spec_device_table, struct spec_device);
 
 static const struct field spec_interface_table_rows[] = {
 	F_STR(struct spec_interface, name, "name", 0, STR_MAX),
@@ -87,14 +87,14 @@ static const struct field spec_proxy_table_rows[] = {
 	F_INT64(struct spec_proxy, port, "port", 0),
 	F_BOOL(struct spec_proxy, gateway, "gateway", O),
 };
-static F_TABLE(spec_proxy_table, struct spec_proxy);
+F_TABLE(spec_proxy_table, struct spec_proxy);
 
 static const struct field spec_git_ca_table_rows[] = {
 	F_STR(struct spec_git_ca, pem, "pem", 0, STR_MAX),
 	F_STRS(struct spec_git_ca, urls, "urls", 0, FEW_MAX, STR_MAX),
 	F_STR(struct spec_git_ca, node, "node", O, STR_MAX),
 };
-static F_TABLE(spec_git_ca_table, struct spec_git_ca);
+F_TABLE(spec_git_ca_table, struct spec_git_ca);
 
 static const struct field spec_secret_table_rows[] = {
 	F_STR(struct spec_secret, lease_id, "lease_id", 0, STR_MAX),
@@ -107,7 +107,7 @@ static const struct field spec_secret_table_rows[] = {
 	F_BOOL(struct spec_secret, egress, "egress", O),
 	F_TIME(struct spec_secret, expires_at, "expires_at", O),
 };
-static F_TABLE(spec_secret_table, struct spec_secret);
+F_TABLE(spec_secret_table, struct spec_secret);
 
 static const struct field spec_bundle_table_rows[] = {
 	F_STR(struct spec_bundle, branch, "branch", 0, STR_MAX),
@@ -116,7 +116,7 @@ static const struct field spec_bundle_table_rows[] = {
 	F_STR(struct spec_bundle, sha256, "sha256", O, STR_MAX),
 	F_STRS(struct spec_bundle, shallow, "shallow", O, FEW_MAX, STR_MAX),
 };
-static F_TABLE(spec_bundle_table, struct spec_bundle);
+F_TABLE(spec_bundle_table, struct spec_bundle);
 
 static const struct field spec_workspace_table_rows[] = {
 	F_STR(struct spec_workspace, kind, "kind", O, STR_MAX),
@@ -130,7 +130,7 @@ static const struct field spec_workspace_table_rows[] = {
 	F_PTR(struct spec_workspace, branch_bundle, "branch_bundle", O,
 	    &spec_bundle_table),
 };
-static F_TABLE(spec_workspace_table, struct spec_workspace);
+F_TABLE(spec_workspace_table, struct spec_workspace);
 
 static const struct field spec_write_back_table_rows[] = {
 	F_STR(struct spec_write_back, mode, "mode", O, STR_MAX),
@@ -139,7 +139,7 @@ static const struct field spec_write_back_table_rows[] = {
 	F_INT64(struct spec_write_back, max_bundle_bytes,
 	    "max_bundle_bytes", O),
 };
-static F_TABLE(spec_write_back_table, struct spec_write_back);
+F_TABLE(spec_write_back_table, struct spec_write_back);
 
 static const struct field spec_credential_table_rows[] = {
 	F_STR(struct spec_credential, username, "username", O, STR_MAX),
@@ -147,7 +147,7 @@ static const struct field spec_credential_table_rows[] = {
 	F_TIME(struct spec_credential, expires_at, "expires_at", O),
 	F_STR(struct spec_credential, host, "host", O, STR_MAX),
 };
-static F_TABLE(spec_credential_table, struct spec_credential);
+F_TABLE(spec_credential_table, struct spec_credential);
 
 static const struct field spec_secret_file_table_rows[] = {
 	F_STR(struct spec_secret_file, lease_id, "lease_id", O, STR_MAX),
@@ -175,7 +175,7 @@ static const struct field spec_usb_table_rows[] = {
 	F_STR(struct spec_usb, serial, "serial", O, STR_MAX),
 	F_STR(struct spec_usb, port, "port", O, STR_MAX),
 };
-static F_TABLE(spec_usb_table, struct spec_usb);
+F_TABLE(spec_usb_table, struct spec_usb);
 
 static const struct field spec_selector_table_rows[] = {
 	F_STR(struct spec_selector, name, "name", 0, STR_MAX),
@@ -186,7 +186,7 @@ static const struct field spec_selector_table_rows[] = {
 	F_BOOL(struct spec_selector, skip_interface_nodes,
 	    "skip_interface_nodes", O),
 };
-static F_TABLE(spec_selector_table, struct spec_selector);
+F_TABLE(spec_selector_table, struct spec_selector);
 
 static const struct field spec_virtual_table_rows[] = {
 	F_STR(struct spec_virtual, id, "id", 0, STR_MAX),
@@ -196,7 +196,7 @@ static const struct field spec_virtual_table_rows[] = {
 	F_LIST(struct spec_virtual, devices, "devices", O, FEW_MAX,
 	    &spec_selector_table),
 };
-static F_TABLE(spec_virtual_table, struct spec_virtual);
+F_TABLE(spec_virtual_table, struct spec_virtual);
 
 /* start.spec: the first members of struct spec. */
 static const struct field spec_table_rows[] = {

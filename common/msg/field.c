@@ -31,11 +31,10 @@ static void field_clear_rows(const struct field_table *, void *);
 static void
 field_init_times(const struct field_table *t, void *v)
 {
-	const struct field *f;
-	size_t i;
+	size_t n, i;
+	const struct field *f = t->get_rows(&n);
 
-	for (i = 0; i < t->nrows; i++) {
-		f = &t->rows[i];
+	for (i = 0; i < n; i++, f++) {
 		if (f->kind == FIELD_TIME)
 			AT(int64_t, v, f->off) = UTIL_TIME_ZERO;
 		else if (f->kind == FIELD_OBJ)
@@ -109,6 +108,7 @@ field_clear_member(const struct field *f, void *v)
 
 	switch (f->kind) {
 	case FIELD_STR:
+	case FIELD_CSTR:
 	case FIELD_RAW:
 		field_free_str(AT(char *, v, f->off));
 		break;
@@ -152,10 +152,11 @@ field_clear_member(const struct field *f, void *v)
 static void
 field_clear_rows(const struct field_table *t, void *v)
 {
-	size_t i;
+	size_t n, i;
+	const struct field *rows = t->get_rows(&n);
 
-	for (i = 0; i < t->nrows; i++)
-		field_clear_member(&t->rows[i], v);
+	for (i = 0; i < n; i++)
+		field_clear_member(&rows[i], v);
 }
 
 void
@@ -307,6 +308,7 @@ field_put_member(struct buf *b, const struct field *f, const void *v)
 
 	switch (f->kind) {
 	case FIELD_STR:
+	case FIELD_CSTR:
 	case FIELD_RAW:
 		field_put_str(b, CAT(char *, v, f->off), f->max);
 		break;
@@ -350,10 +352,11 @@ field_put_member(struct buf *b, const struct field *f, const void *v)
 void
 field_put(const struct field_table *t, const void *v, struct buf *b)
 {
-	size_t i;
+	size_t n, i;
+	const struct field *rows = t->get_rows(&n);
 
-	for (i = 0; i < t->nrows && b->error == 0; i++)
-		field_put_member(b, &t->rows[i], v);
+	for (i = 0; i < n && b->error == 0; i++)
+		field_put_member(b, &rows[i], v);
 }
 
 /* ------------------------------------------------------------- reading */
@@ -376,7 +379,8 @@ field_get_str(struct buf *b, size_t max, char **sp)
 	return CL_OK;
 }
 
-/* A str that must not be NULL even when empty (list elements, map parts). */
+/* A str that must not be NULL even when empty (list elements, map parts,
+ * messages). */
 static int
 field_get_element(struct buf *b, size_t max, char **sp)
 {
@@ -584,6 +588,8 @@ static int
 field_get_member(struct buf *b, const struct field *f, void *v)
 {
 	switch (f->kind) {
+	case FIELD_CSTR:
+		return field_get_element(b, f->max, &AT(char *, v, f->off));
 	case FIELD_STR:
 	case FIELD_RAW:
 		return field_get_str(b, f->max, &AT(char *, v, f->off));
@@ -614,11 +620,12 @@ field_get_member(struct buf *b, const struct field *f, void *v)
 static int
 field_get_rows(const struct field_table *t, struct buf *b, void *v)
 {
-	size_t i;
+	size_t n, i;
+	const struct field *rows = t->get_rows(&n);
 	int r = b->error;
 
-	for (i = 0; i < t->nrows && r == 0; i++)
-		r = field_get_member(b, &t->rows[i], v);
+	for (i = 0; i < n && r == 0; i++)
+		r = field_get_member(b, &rows[i], v);
 	return r;
 }
 
@@ -634,4 +641,84 @@ field_get(const struct field_table *t, struct buf *b, void *v)
 		field_clear(t, v);
 	}
 	return r;
+}
+
+/* ------------------------------------------------------------- bounds */
+
+/* n * each, at most SIZE_MAX. */
+static size_t
+field_mul(size_t n, size_t each)
+{
+	return each != 0 && n > SIZE_MAX / each ? SIZE_MAX : n * each;
+}
+
+static size_t
+field_add(size_t a, size_t b)
+{
+	return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+static void
+field_find_member(const struct field *f, size_t *minp, size_t *maxp)
+{
+	size_t min = 0, max = 0;
+
+	if (f->sub != NULL)
+		field_find_bounds(f->sub, &min, &max);
+	*minp = sizeof(uint32_t);
+	switch (f->kind) {
+	case FIELD_OBJ:
+		*minp = min;
+		*maxp = max;
+		return;
+	case FIELD_PTR:
+	case FIELD_BOOL:
+		*minp = 1;
+		*maxp = field_add(1, max);
+		return;
+	case FIELD_INT:
+	case FIELD_UINT:
+	case FIELD_TIME:
+		*minp = *maxp = sizeof(int64_t);
+		return;
+	case FIELD_OPTINT:
+		*minp = *maxp = 1 + sizeof(int64_t);
+		return;
+	case FIELD_INTS:
+		max = sizeof(int64_t);
+		break;
+	case FIELD_STRS:
+		max = field_add(sizeof(uint32_t), f->max);
+		break;
+	case FIELD_MAP:
+		max = field_mul(2, field_add(sizeof(uint32_t), f->max));
+		break;
+	case FIELD_LIST:
+		break;
+	case FIELD_SECRET:
+	case FIELD_SBYTES:
+	case FIELD_BYTES:
+	case FIELD_TEXT:
+		*minp = 1 + sizeof(uint32_t) * (f->kind == FIELD_TEXT ? 2 : 1);
+		*maxp = field_add(*minp, f->max);
+		return;
+	default:	/* FIELD_STR, FIELD_CSTR, FIELD_RAW */
+		*maxp = field_add(*minp, f->max);
+		return;
+	}
+	*maxp = field_add(*minp, field_mul(f->nmax, max));
+}
+
+void
+field_find_bounds(const struct field_table *t, size_t *minp, size_t *maxp)
+{
+	size_t n, i, min, max;
+	const struct field *rows = t->get_rows(&n);
+
+	*minp = *maxp = 0;
+	for (i = 0; i < n; i++) {
+		field_find_member(&rows[i], &min, &max);
+		*minp = field_add(*minp, min);
+		*maxp = field_add(*maxp, max);
+	}
 }

@@ -2,13 +2,16 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Field tables: a struct is described once, one line per member, and from
- * the table come its message form (put, get), its JSON form in Go's manner
- * (format), its zero value (init) and its end (clear).  JSON is *read* by
- * net/codec/json.c only, never here: root links this file.
+ * Field tables: a struct is declared once, one line per member of a .def file
+ * (def_struct.h), and from the table come its message form (put, get), its
+ * JSON form in Go's manner (format), its zero value (init) and its end
+ * (clear).  JSON is *read* by net/codec/json.c only, never here: root links
+ * this file.
  *
- * Member types a row may describe (the F_* macros below name them):
+ * Member types a row may describe (F_x here is x in a .def):
  *   F_STR     char *m            NULL is ""
+ *   F_CSTR    const char *m      a message's: borrowed by who sends, never NULL
+ *				  and owned after field_get
  *   F_RAW     char *m            JSON text, opaque; NULL is absent
  *   F_SECRET  struct secret m    a string that is a secret
  *   F_TEXT    struct field_text m   a string that may hold NUL
@@ -34,8 +37,8 @@ struct buf;
 struct jsonw;
 
 enum field_kind {
-	FIELD_STR, FIELD_RAW, FIELD_SECRET, FIELD_TEXT, FIELD_BYTES,
-	FIELD_SBYTES, FIELD_INT, FIELD_UINT, FIELD_BOOL, FIELD_OPTINT,
+	FIELD_STR, FIELD_CSTR, FIELD_RAW, FIELD_SECRET, FIELD_TEXT,
+	FIELD_BYTES, FIELD_SBYTES, FIELD_INT, FIELD_UINT, FIELD_BOOL, FIELD_OPTINT,
 	FIELD_TIME, FIELD_STRS, FIELD_INTS, FIELD_MAP, FIELD_OBJ, FIELD_PTR,
 	FIELD_LIST
 };
@@ -82,8 +85,7 @@ struct field {
 struct field_table {
 	const char *name;	/* for error texts */
 	size_t size;		/* of the struct */
-	const struct field *rows;
-	size_t nrows;
+	const struct field *(*get_rows)(size_t *np);
 };
 
 #define F_ROW(S, m, nm, key, kind, flags, nmax, min, max, sub)                 \
@@ -128,8 +130,13 @@ struct field_table {
 	F_ROW(S, m, n##m, key, FIELD_LIST, flags, nmax, 0, 0, sub)
 /* const struct field_table NAME for struct S with rows NAME##_rows. */
 #define F_TABLE(NAME, S)                                                       \
-	const struct field_table NAME = { #NAME, sizeof(S), NAME##_rows,       \
-		sizeof(NAME##_rows) / sizeof(NAME##_rows[0]) }
+	static const struct field *                                            \
+	NAME##_get_rows(size_t *np)                                            \
+	{                                                                      \
+		*np = sizeof(NAME##_rows) / sizeof(NAME##_rows[0]);            \
+		return NAME##_rows;                                            \
+	}                                                                      \
+	const struct field_table NAME = { #NAME, sizeof(S), NAME##_get_rows }
 
 /* The zero value: all empty, times unset.  Before anything else. */
 void field_init(const struct field_table *t, void *v);
@@ -144,6 +151,10 @@ void field_put(const struct field_table *t, const void *v, struct buf *b);
  * CL_NOMEM.  The caller ends with buf_end().
  */
 int field_get(const struct field_table *t, struct buf *b, void *v);
+
+/* Bytes of the message form, at least and at most. */
+void field_find_bounds(const struct field_table *t, size_t *minp,
+    size_t *maxp);
 
 /* Append the JSON object, members in table order; errors stick in w. */
 void field_format_json(const struct field_table *t, const void *v,

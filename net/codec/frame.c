@@ -187,6 +187,16 @@ frame_decode_envelope(struct jx *x, const void *msg, size_t len,
 	return CL_OK;
 }
 
+/* Its payload has no members, and is not read. */
+static int
+frame_is_empty(const struct frame_row *row)
+{
+	size_t n;
+
+	(void)row->table->get_rows(&n);
+	return n == 0;
+}
+
 int
 frame_decode_payload(struct jx *x, const struct frame_env *env, void *payload)
 {
@@ -196,8 +206,8 @@ frame_decode_payload(struct jx *x, const struct frame_env *env, void *payload)
 	if (row == NULL)
 		return jx_fail(x, CL_INTERNAL, "unknown type");
 	field_init(row->table, payload);
-	if (row->table->nrows == 0)
-		return CL_OK;		/* not read */
+	if (frame_is_empty(row))
+		return CL_OK;
 	if (env->payload == 0)
 		return jx_fail(x, CL_FORMAT, "no payload");
 	x->unknown = env->type == FRAME_START ? frame_on_start_member : NULL;

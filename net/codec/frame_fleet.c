@@ -95,7 +95,7 @@ static const struct field frame_denial_table_rows[] = {
 	F_TIME(struct frame_denial, first, "first", 0),
 	F_TIME(struct frame_denial, last, "last", 0),
 };
-static F_TABLE(frame_denial_table, struct frame_denial);
+F_TABLE(frame_denial_table, struct frame_denial);
 
 static const struct field frame_denials_table_rows[] = {
 	F_LIST(struct frame_denials, denials, "denials", 0, MAX_DENIALS,

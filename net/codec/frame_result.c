@@ -43,7 +43,7 @@ static const struct field frame_write_back_table_rows[] = {
 	FRAME_WRITE_BACK_ROWS(MAX_BRANCH_LEN, MAX_OBJECT_NAME_LEN, 0,
 	    MAX_BUNDLE_LEN),
 };
-static F_TABLE(frame_write_back_table, struct frame_write_back);
+F_TABLE(frame_write_back_table, struct frame_write_back);
 
 static const struct field frame_write_back_info_table_rows[] = {
 	FRAME_WRITE_BACK_ROWS(MAX_FRAME_LEN, MAX_FRAME_LEN, INT64_MIN,

@@ -15,8 +15,14 @@
 #define MAX_VERDICTS 1024
 #define MAX_BEAT_HANDLES 4096	/* tracked by an agent, of any make */
 
+static const struct field *
+frame_empty_get_rows(size_t *np)
+{
+	*np = 0;
+	return NULL;
+}
 const struct field_table frame_empty_table = { "frame_empty",
-	sizeof(struct frame_empty), NULL, 0 };
+	sizeof(struct frame_empty), frame_empty_get_rows };
 
 static const struct field frame_hello_table_rows[] = {
 	F_INT64(struct frame_hello, protocol_version, "protocol_version", 0),
@@ -37,7 +43,7 @@ static const struct field frame_verdict_table_rows[] = {
 	F_STR(struct frame_verdict, action, "action", O, FRAME_WORD_MAX),
 	F_STR(struct frame_verdict, reason, "reason", PROSE, FRAME_TEXT_MAX),
 };
-static F_TABLE(frame_verdict_table, struct frame_verdict);
+F_TABLE(frame_verdict_table, struct frame_verdict);
 
 static const struct field frame_welcome_table_rows[] = {
 	F_INT64(struct frame_welcome, protocol_version, "protocol_version",

@@ -62,7 +62,7 @@ static const struct field frame_status_object_table_rows[] = {
 	F_PTR(struct frame_status, disk_limit, "disk_limit", O,
 	    &frame_disk_limit_table),
 };
-static F_TABLE(frame_status_object_table, struct frame_status);
+F_TABLE(frame_status_object_table, struct frame_status);
 
 _Static_assert(offsetof(struct frame_status, handle_id) == 0,
     "payload.status and payload share a struct");

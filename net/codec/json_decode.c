@@ -384,6 +384,7 @@ jx_decode_value(struct jx *x, uint32_t at, const struct field *f, void *v)
 {
 	switch (f->kind) {
 	case FIELD_STR:
+	case FIELD_CSTR:
 		return jx_decode_cstr(x, at, f, 1, &AT(char *, v, f->off));
 	case FIELD_RAW:
 		return jx_refuse(x, jx_get_raw(x, at, f->max,
@@ -428,18 +429,18 @@ jx_decode_value(struct jx *x, uint32_t at, const struct field *f, void *v)
 /* The row a key names, or nrows; the search begins where the last ended,
  * for members come in table order. */
 static size_t
-jx_find_row(const struct jx *x, uint32_t key, const struct field_table *t,
-    size_t hint)
+jx_find_row(const struct jx *x, uint32_t key, const struct field *rows,
+    size_t nrows, size_t hint)
 {
 	size_t i, k;
 
-	for (i = 0; i < t->nrows; i++) {
-		k = (hint + i) % t->nrows;
-		if ((t->rows[k].flags & (FIELD_HIDDEN | FIELD_FOREIGN)) == 0 &&
-		    jx_is_key(x, key, t->rows[k].key))
+	for (i = 0; i < nrows; i++) {
+		k = (hint + i) % nrows;
+		if ((rows[k].flags & (FIELD_HIDDEN | FIELD_FOREIGN)) == 0 &&
+		    jx_is_key(x, key, rows[k].key))
 			return k;
 	}
-	return t->nrows;
+	return nrows;
 }
 
 static int
@@ -448,18 +449,19 @@ jx_decode_rows(struct jx *x, uint32_t at, const struct field_table *t,
 {
 	uint32_t n = x->tokens[at].n, key = at + 1, i;
 	uint64_t seen = 0;
-	size_t k = 0;
+	size_t nrows, k = 0;
+	const struct field *rows = t->get_rows(&nrows);
 	int r = CL_OK;
 
 	if (x->tokens[at].type == JX_NULL)
 		return CL_OK;
 	if (x->tokens[at].type != JX_OBJECT)
 		return jx_refuse(x, CL_FORMAT, "not an object");
-	if (t->nrows > 64)
+	if (nrows > 64)
 		return jx_fail(x, CL_INTERNAL, ": table too large");
 	for (i = 0; i < n; i++, key = x->tokens[key + 1].next) {
-		k = jx_find_row(x, key, t, k);
-		if (k == t->nrows) {
+		k = jx_find_row(x, key, rows, nrows, k);
+		if (k == nrows) {
 			if (x->unknown != NULL && (r = x->unknown(x, t, v,
 			    key, key + 1)) != CL_OK)
 				return r;
@@ -470,11 +472,11 @@ jx_decode_rows(struct jx *x, uint32_t at, const struct field_table *t,
 		 * different values; refused like an exact duplicate. */
 		if ((seen & (UINT64_C(1) << k)) != 0)
 			return jx_in_member(x, jx_refuse(x, CL_FORMAT,
-			    "given twice"), t->rows[k].key);
+			    "given twice"), rows[k].key);
 		seen |= UINT64_C(1) << k;
-		r = jx_decode_value(x, key + 1, &t->rows[k], v);
+		r = jx_decode_value(x, key + 1, &rows[k], v);
 		if (r != CL_OK)
-			return jx_in_member(x, r, t->rows[k].key);
+			return jx_in_member(x, r, rows[k].key);
 		k++;
 	}
 	return CL_OK;

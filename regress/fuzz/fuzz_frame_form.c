@@ -181,22 +181,23 @@ form_put_one(struct form *f, const struct field *row, int depth)
 static void
 form_put_object(struct form *f, const struct field_table *t, int depth)
 {
+	size_t n, i;
+	const struct field *rows = t->get_rows(&n);
 	uint8_t how;
-	size_t i;
 
 	jsonw_open_object(&f->w);
-	for (i = 0; i < t->nrows && depth < FORM_DEPTH &&
+	for (i = 0; i < n && depth < FORM_DEPTH &&
 	    f->w.len < FORM_MAX; i++) {
 		how = form_next(f);
 		if (how < 64)
 			continue;
-		jsonw_put_key(&f->w, t->rows[i].key);
+		jsonw_put_key(&f->w, rows[i].key);
 		if (how >= 232)
 			form_put_wrong(f);
 		else
-			form_put_one(f, &t->rows[i], depth);
+			form_put_one(f, &rows[i], depth);
 		if (how == 231) {
-			jsonw_put_key(&f->w, t->rows[i].key);
+			jsonw_put_key(&f->w, rows[i].key);
 			jsonw_put_null(&f->w);
 		}
 	}

@@ -161,12 +161,11 @@ put_many(struct input *in, struct buf *b, const struct field *f)
 static void
 build(struct input *in, struct buf *b, const struct field_table *t)
 {
-	const struct field *f;
+	size_t n, i;
+	const struct field *f = t->get_rows(&n);
 	unsigned int d;
-	size_t i;
 
-	for (i = 0; i < t->nrows; i++) {
-		f = &t->rows[i];
+	for (i = 0; i < n; i++, f++) {
 		switch (f->kind) {
 		case FIELD_STR:
 			put_text(in, b, f->max);
@@ -217,10 +216,11 @@ check_again(const struct field_table *t, const void *v, const uint8_t *data,
 static int
 has_map(const struct field_table *t)
 {
-	size_t i;
+	size_t n, i;
+	const struct field *rows = t->get_rows(&n);
 
-	for (i = 0; i < t->nrows; i++)
-		if (t->rows[i].kind == FIELD_MAP)
+	for (i = 0; i < n; i++)
+		if (rows[i].kind == FIELD_MAP)
 			return 1;
 	return 0;
 }

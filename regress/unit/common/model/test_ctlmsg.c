@@ -36,13 +36,12 @@ union any {
 static void
 fill(const struct field_table *t, void *v)
 {
-	const struct field *f;
+	size_t n, i;
+	const struct field *f = t->get_rows(&n);
 	char *p;
-	size_t i;
 
 	field_init(t, v);
-	for (i = 0; i < t->nrows; i++) {
-		f = &t->rows[i];
+	for (i = 0; i < n; i++, f++) {
 		p = (char *)v + f->off;
 		switch (f->kind) {
 		case FIELD_STR:

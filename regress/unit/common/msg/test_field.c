@@ -48,7 +48,7 @@ static const struct field inner_table_rows[] = {
 	F_STR(struct inner, name, "name", 0, 8),
 	F_TIME(struct inner, at, "at", 0),
 };
-static F_TABLE(inner_table, struct inner);
+F_TABLE(inner_table, struct inner);
 
 #define OUTER(NAME, O)                                                         \
 static const struct field NAME##_rows[] = {                                    \
@@ -71,7 +71,7 @@ static const struct field NAME##_rows[] = {                                    \
 	F_RAW(struct outer, raw, "raw", O, 8),                                 \
 	F_STR(struct outer, hidden, "hidden", FIELD_HIDDEN, 8),                \
 };                                                                             \
-static F_TABLE(NAME, struct outer)
+F_TABLE(NAME, struct outer)
 OUTER(full_table, 0);
 OUTER(omit_table, FIELD_OMIT);
 
@@ -286,14 +286,14 @@ static const struct field wide_rows[] = {
 	F_STRS(struct outer, strs, "strs", 0, 100, 100),
 	F_MAP(struct outer, map, "map", 0, 100, 100),
 };
-static F_TABLE(wide, struct outer);
+F_TABLE(wide, struct outer);
 static const struct field narrow_rows[] = {
 	F_STR(struct outer, s, "s", 0, 8),
 	F_INT(struct outer, i, "i", 0, -5, 5),
 	F_STRS(struct outer, strs, "strs", 0, 2, 8),
 	F_MAP(struct outer, map, "map", 0, 2, 8),
 };
-static F_TABLE(narrow, struct outer);
+F_TABLE(narrow, struct outer);
 
 static void
 check_get(struct outer *v, int r)

@@ -27,12 +27,11 @@ struct golden {
 };
 
 #define G_STR(m) F_STR(struct golden, m, #m, FIELD_OMIT, 4096)
-static const struct field golden_rows[] = { G_STR(file), G_STR(type),
+static const struct field golden_table_rows[] = { G_STR(file), G_STR(type),
 	G_STR(dir), G_STR(in), G_STR(step), G_STR(rule), G_STR(out),
 	G_STR(product), F_INT64(struct golden, since, "since", FIELD_OMIT),
 	F_BOOL(struct golden, accepted, "accepted", FIELD_OMIT) };
-static const struct field_table golden_table = { "golden",
-	sizeof(struct golden), golden_rows, 10 };
+F_TABLE(golden_table, struct golden);
 
 static struct jx jx;
 static struct jsonw w;

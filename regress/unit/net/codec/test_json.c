@@ -272,8 +272,8 @@ struct thing {
 	char *raw;
 };
 
-static const struct field_table thing_table;
-static const struct field thing_rows[] = {
+extern const struct field_table thing_table;
+static const struct field thing_table_rows[] = {
 	F_STR(struct thing, name, "name", 0, 8),
 	F_STR(struct thing, prose, "prose", FIELD_PROSE, 16),
 	F_INT(struct thing, n, "n", 0, 0, 10),
@@ -284,8 +284,7 @@ static const struct field thing_rows[] = {
 	F_PTR(struct thing, inner, "inner", 0, &thing_table),
 	F_RAW(struct thing, raw, "raw", 0, 16),
 };
-static const struct field_table thing_table = { "thing",
-	sizeof(struct thing), thing_rows, 9 };
+F_TABLE(thing_table, struct thing);
 
 /* Decode; the reason must be `why` (NULL: success). */
 static void

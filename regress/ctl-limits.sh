@@ -8,7 +8,7 @@ tid="the number of operators is bounded"
 
 bound()
 {
-	sed -n "s/^#define $1 \([0-9]*\).*/\1/p" "$SRC/common/limits.h"
+	sed -n "s/^#define $1 \([0-9]*\).*/\1/p" "$SRC/common/base/limits.h"
 }
 getent group cloop >/dev/null || skip "no group cloop: make users"
 e2e_hub

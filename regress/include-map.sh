@@ -10,7 +10,7 @@ trees=one
 # folder		folders whose headers it may use, and single headers
 cat >"$TMP/may" <<'END'
 common/base		common/base
-common/msg		common/base common/msg
+common/msg		common/base common/msg common/model
 common/json		common/base common/msg common/json
 common/model		common/base common/msg common/json common/model
 common/output		common/base common/msg common/output
@@ -43,7 +43,7 @@ zlib.h			agent/job
 openssl/ssl.h		net/codec net/hub agent/fetch store/keygen
 seccomp.h		sandbox
 cap-ng.h		sandbox
-event2/			net/hub priv/monitor priv/key priv/ctl priv/fence agent/monitor agent/fetch net/codec/tlsio common/msg/chan
+event2/			net/hub priv/monitor priv/key priv/ctl priv/fence agent/monitor agent/fetch net/codec/tlsio common/msg/chan_event.c
 END
 
 find common store sandbox net priv agent -name '*.[ch]' | sort >"$TMP/files"

@@ -136,12 +136,13 @@ static const struct fm_row {
 };
 
 static int
-fm_on_message(void *arg, struct imsg *m)
+fm_on_message(void *arg, struct imsg *m, union msg_any *v)
 {
 	struct fs *fs = arg;
 	size_t i;
 	int r = CL_FORMAT;
 
+	(void)v;
 	for (i = 0; i < sizeof(fm_rows) / sizeof(fm_rows[0]); i++) {
 		if (fm_rows[i].type == m->type)
 			r = fm_rows[i].handler(fs, m);
@@ -166,6 +167,6 @@ fm_on_end(void *arg, const char *why)
 int
 fm_open(struct fs *fs, int fd)
 {
-	return chan_open(&fs->chan, fs->base, fd, MSG_M2F, CHAN_QUEUE_MAX,
+	return chan_open(&fs->chan, fs->base, fd, MSG_M2F, MSG_F2M, CHAN_QUEUE_MAX,
 	    fm_on_message, fm_on_end, fs);
 }

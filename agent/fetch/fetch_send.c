@@ -106,7 +106,7 @@ fs_ask_monitor(struct fs *fs, uint32_t type, uint64_t id,
 {
 	int r;
 
-	if ((r = chan_send(&fs->chan, type, id, body, fd)) != 0)
+	if ((r = chan_send_buf(&fs->chan, type, id, body, fd)) != 0)
 		fatal("monitor-write", "type=%s reason=\"%s\"",
 		    msgcat_name(type), cl_strerror(r));
 }

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "common/model/devjob.h"
-#include "common/msg/imsg.h"
+#include "common/msg/chan.h"
 #include "common/output/redact.h"
 
 struct sock_fprog;
@@ -34,7 +34,7 @@ enum gj_repo {
 };
 
 struct gj {
-	struct imsg_chan chan;
+	struct chan chan;
 	struct devjob_plan plan;
 	struct devjob_result res;
 	int has_plan, is_gone;

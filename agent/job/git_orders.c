@@ -28,6 +28,7 @@
 #include "common/msg/msgcat.h"
 #include "git_job.h"
 
+#define GJ_LOOK_MS 1000		/* for a signal that came just before */
 #define GJ_QUEUE 4
 
 volatile int gj_cancelled;
@@ -93,15 +94,13 @@ gj_check(struct gj *g)
 /* ---------------------------------------------------------------- messages */
 
 static int
-gj_on_plan(struct gj *g, struct imsg *m)
+gj_on_plan(struct gj *g, const struct imsg *m, size_t len)
 {
-	uint32_t len = buf_get_u32(&m->body);
 	uint8_t *data = NULL;
 	struct buf b;
 	int r;
 
-	if ((r = buf_end(&m->body)) != 0 ||
-	    (r = util_load_memfd(m->fd, len, MAX_DEVJOB_LEN, &data)) != 0)
+	if ((r = util_load_memfd(m->fd, len, MAX_DEVJOB_LEN, &data)) != 0)
 		return r;
 	buf_init_read(&b, data, len);
 	r = field_get(&devjob_plan_table, &b, &g->plan);
@@ -114,15 +113,11 @@ gj_on_plan(struct gj *g, struct imsg *m)
 
 /* 1 at GO, 0 for more, -1: give up. */
 static int
-gj_on_msg(struct gj *g, struct imsg *m, struct msgcat_seen *seen)
+gj_on_msg(struct gj *g, struct imsg *m, const union msg_any *v)
 {
-	const char *why;
-
-	if (msgcat_check(MSG_M2J, MS_STARTING, m, seen, &why) != 0)
-		return -1;
 	switch (m->type) {
 	case MSG_JOB_PLAN:
-		return gj_on_plan(g, m) == 0 ? 0 : -1;
+		return gj_on_plan(g, m, v->JOB_PLAN.len) == 0 ? 0 : -1;
 	case MSG_JOB_FILE:
 		g->file_fd = imsg_take_fd(m);
 		return 0;
@@ -134,22 +129,20 @@ gj_on_msg(struct gj *g, struct imsg *m, struct msgcat_seen *seen)
 int
 gj_read_orders(struct gj *g)
 {
-	struct pollfd pfd = { .fd = g->chan.fd, .events = POLLIN };
-	struct msgcat_seen seen;
+	union msg_any v;
 	struct imsg m;
+	const char *why;
 	int r, done = 0;
 
-	memset(&seen, 0, sizeof(seen));
 	while (done == 0) {
-		if ((r = imsg_read(&g->chan, &m)) == CL_INCOMPLETE) {
-			if (gj_cancelled)
-				return -1;
-			(void)poll(&pfd, 1, -1);
+		r = chan_wait(&g->chan, util_now_ms() + GJ_LOOK_MS, &m, &v,
+		    &why);
+		if (r == CL_TIMEOUT && !gj_cancelled)
 			continue;
-		}
 		if (r != 0)
 			return -1;
-		done = gj_on_msg(g, &m, &seen);
+		done = gj_on_msg(g, &m, &v);
+		msg_clear(m.type, &v);
 		imsg_free(&m);
 	}
 	return done;
@@ -158,8 +151,7 @@ gj_read_orders(struct gj *g)
 void
 gj_send_result(struct gj *g, int r)
 {
-	struct pollfd pfd = { .fd = g->chan.fd, .events = POLLOUT };
-	struct buf b;
+	struct pollfd pfd = { .fd = g->chan.im.fd, .events = POLLOUT };
 
 	if (r != 0) {
 		g->res.outcome = DEVJOB_FAILED;
@@ -171,12 +163,11 @@ gj_send_result(struct gj *g, int r)
 		g->res.bytes = 0;
 	} else if (g->res.outcome == 0)
 		g->res.outcome = DEVJOB_OK;
-	buf_init(&b, MSG_BODY_MAX);
-	field_put(&devjob_result_table, &g->res, &b);
-	if (imsg_compose(&g->chan, MSG_JOB_DONE, 0, &b, -1) == 0)
-		while (imsg_write(&g->chan) == CL_INCOMPLETE)
-			(void)poll(&pfd, 1, -1);
-	buf_clear(&b);
+	if (CHAN_SEND(&g->chan, JOB_DONE, 0, &g->res, -1) != 0)
+		return;
+	while (chan_has_output(&g->chan) && poll(&pfd, 1, -1) != -1 &&
+	    (pfd.revents & (POLLHUP | POLLERR)) == 0)
+		chan_flush(&g->chan);
 }
 
 /* Descriptor 0 becomes the channel; what is started must not inherit it. */
@@ -192,7 +183,8 @@ gj_open(struct gj *g)
 	(void)sigaction(SIGPIPE, &ign, NULL);
 	if ((fd = fcntl(0, F_DUPFD_CLOEXEC, 10)) == -1)
 		return CL_SYSTEM;
-	return imsg_init(&g->chan, fd, GJ_QUEUE);
+	return chan_init(&g->chan, fd, MSG_M2J, MSG_J2M, GJ_QUEUE, NULL, NULL,
+	    NULL);
 }
 
 void

@@ -58,7 +58,7 @@ fetchctl_send(struct fetchctl *f, uint32_t type, uint64_t id,
 			close(fd);
 		return;
 	}
-	fetchctl_send_failed(f, chan_send(&f->chan, type, id, body, fd));
+	fetchctl_send_failed(f, chan_send_buf(&f->chan, type, id, body, fd));
 }
 
 int
@@ -107,7 +107,7 @@ fetchctl_send_config(struct fetchctl *f)
 	buf_put_u32(&b, a->max_concurrent);
 	buf_put_u64(&b, a->conf.retain_unacked);
 	buf_put_u8(&b, (uint8_t)log_get_level());
-	r = chan_send(&f->chan, MSG_FETCH_CONFIG, 0, &b, -1);
+	r = chan_send_buf(&f->chan, MSG_FETCH_CONFIG, 0, &b, -1);
 	buf_clear(&b);
 	return r;
 }
@@ -121,7 +121,7 @@ fetchctl_send_bearer(struct fetchctl *f)
 	buf_init(&b, 1024);
 	buf_put_str(&b, (const char *)f->a->bearer.data);
 	buf_put_u8(&b, !f->a->enrolled);
-	r = chan_send(&f->chan, MSG_FETCH_BEARER, 0, &b, -1);
+	r = chan_send_buf(&f->chan, MSG_FETCH_BEARER, 0, &b, -1);
 	buf_clear(&b);		/* wipes */
 	return r;
 }
@@ -243,7 +243,7 @@ fetchctl_start(struct fetchctl *f)
 		return r;
 	}
 	log_debug("child-start", "child=agentd-fetch pid=%ld", (long)f->pid);
-	if ((r = chan_open(&f->chan, f->a->base, fd, MSG_F2M, CHAN_QUEUE_MAX,
+	if ((r = chan_open(&f->chan, f->a->base, fd, MSG_F2M, MSG_M2F, CHAN_QUEUE_MAX,
 	    fetchctl_on_msg, fetchctl_on_end, f)) != 0 ||
 	    (r = fetchctl_send_setup(f)) != 0) {
 		log_error("child-start", "child=agentd-fetch reason=\"%s\"",

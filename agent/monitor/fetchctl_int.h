@@ -38,6 +38,6 @@ void fetchctl_set_link(struct fetchctl *f, int link);
 void fetchctl_check_gone(struct fetchctl *f);
 
 /* fetchctl_msg.c */
-int fetchctl_on_msg(void *arg, struct imsg *m);
+int fetchctl_on_msg(void *arg, struct imsg *m, union msg_any *v);
 
 #endif

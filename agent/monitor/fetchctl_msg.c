@@ -408,10 +408,11 @@ static const struct fetchctl_row {
 };
 
 int
-fetchctl_on_msg(void *arg, struct imsg *m)
+fetchctl_on_msg(void *arg, struct imsg *m, union msg_any *v)
 {
 	size_t i;
 
+	(void)v;
 	for (i = 0; i < sizeof(fetchctl_rows) / sizeof(fetchctl_rows[0]); i++)
 		if (fetchctl_rows[i].type == m->type)
 			return fetchctl_rows[i].fn(arg, m);

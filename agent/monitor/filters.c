@@ -44,7 +44,7 @@ filters_send(const struct agentd *a, struct chan *c)
 		return CL_SYSTEM;
 	buf_init(&b, 4);
 	buf_put_u32(&b, a->filters_len);
-	r = chan_send(c, MSG_SHIM_FILTERS, 0, &b, copy);
+	r = chan_send_buf(c, MSG_SHIM_FILTERS, 0, &b, copy);
 	buf_clear(&b);
 	return r;
 }

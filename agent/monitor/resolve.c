@@ -90,12 +90,13 @@ resolve_copy_answer(struct buf *in, struct buf *out)
 }
 
 static int
-resolve_on_msg(void *arg, struct imsg *m)
+resolve_on_msg(void *arg, struct imsg *m, union msg_any *v)
 {
 	struct resolve *r = arg;
 	struct buf b;
 	int ret = CL_FORMAT;
 
+	(void)v;
 	if (m->type != MSG_RES_ADDRS)
 		return CL_FORMAT;
 	buf_init(&b, MSG_BODY_MAX);
@@ -187,13 +188,13 @@ resolve_spawn(struct resolve *r, const struct url *u)
 	int fd, ret;
 
 	if ((ret = spawn_start(&o, &r->pid, &fd)) != 0 ||
-	    (ret = chan_open(&r->chan, r->base, fd, MSG_F2M,
+	    (ret = chan_open(&r->chan, r->base, fd, MSG_F2M, MSG_M2F,
 	    RESOLVE_QUEUE_MAX, resolve_on_msg, resolve_on_end, r)) != 0)
 		return ret;
 	buf_init(&b, 512);
 	buf_put_str(&b, u->host);
 	buf_put_u16(&b, u->port);
-	ret = chan_send(&r->chan, MSG_RES_NAME, 0, &b, -1);
+	ret = chan_send_buf(&r->chan, MSG_RES_NAME, 0, &b, -1);
 	buf_clear(&b);
 	return ret;
 }

@@ -30,10 +30,7 @@
 void
 shims_close(struct agentd *a)
 {
-	if (a->shims.state == 0)
-		return;
-	imsg_clear(&a->shims.chan);
-	a->shims.state = 0;
+	chan_close(&a->shims.chan);
 }
 
 static int
@@ -58,60 +55,38 @@ shims_connect(const char *path, int *fdp)
 	return CL_OK;
 }
 
-/* The one answer that is due.  m->body is good until the next call. */
+/* The one answer that is due; then msg_clear and imsg_free. */
 static int
-shims_wait(struct shims *s, uint32_t type, struct imsg *m)
+shims_wait(struct shims *s, uint32_t type, struct imsg *m, union msg_any *v)
 {
-	int64_t left, until = util_now_ms() + SHIMD_ANSWER_MS;
-	struct pollfd pfd = { .fd = s->chan.fd, .events = POLLIN };
 	const char *why;
 	int r;
 
-	while ((r = imsg_read(&s->chan, m)) == CL_INCOMPLETE) {
-		if ((left = until - util_now_ms()) <= 0)
-			return CL_TIMEOUT;
-		if (poll(&pfd, 1, (int)left) == -1 && errno != EINTR)
-			return CL_SYSTEM;
-	}
-	if (r != CL_OK)
+	r = chan_wait(&s->chan, util_now_ms() + SHIMD_ANSWER_MS, m, v, &why);
+	if (r != CL_OK || m->type == type)
 		return r;
-	if (msgcat_check(MSG_D2M, s->state, m, &s->seen, &why) == CL_OK &&
-	    m->type == type)
-		return CL_OK;
+	msg_clear(m->type, v);
 	imsg_free(m);
 	return CL_FORMAT;
-}
-
-/* Takes fd. */
-static int
-shims_send(struct shims *s, uint32_t type, const struct buf *b, int fd)
-{
-	int r = imsg_compose(&s->chan, type, 0, b, fd);
-
-	return r != CL_OK ? r : imsg_write(&s->chan);
 }
 
 static int
 shims_say_hello(struct shims *s)
 {
+	struct msg_version hello = { .version = MSGCAT_VERSION };
+	union msg_any v;
 	struct imsg m;
-	struct buf b;
 	int fd, r;
 
 	if ((fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)) == -1)
 		return CL_SYSTEM;
-	buf_init(&b, 4);
-	buf_put_u32(&b, MSGCAT_VERSION);
-	r = shims_send(s, MSG_SHIMD_HELLO, &b, fd);
-	buf_clear(&b);
-	if (r != CL_OK ||
-	    (r = shims_wait(s, MSG_SHIMD_HELLO_ANS, &m)) != CL_OK)
+	if ((r = CHAN_SEND(&s->chan, SHIMD_HELLO, 0, &hello, fd)) != CL_OK ||
+	    (r = shims_wait(s, MSG_SHIMD_HELLO_ANS, &m, &v)) != CL_OK)
 		return r;
-	if (buf_get_u32(&m.body) != MSGCAT_VERSION)
+	if (v.SHIMD_HELLO_ANS.version != MSGCAT_VERSION)
 		return CL_VERSION;
-	if ((r = buf_end(&m.body)) == CL_OK)
-		s->state = MS_SERVING;
-	return r;
+	s->chan.state = MS_SERVING;
+	return CL_OK;
 }
 
 int
@@ -120,13 +95,12 @@ shims_open(struct agentd *a)
 	struct shims *s = &a->shims;
 	int fd, r, saved;
 
-	if (a->conf.shim_socket == NULL || s->state != 0)
+	if (a->conf.shim_socket == NULL || s->chan.is_open)
 		return CL_OK;
 	if ((r = shims_connect(a->conf.shim_socket, &fd)) != CL_OK ||
-	    (r = imsg_init(&s->chan, fd, SHIMS_QUEUE)) != CL_OK)
+	    (r = chan_init(&s->chan, fd, MSG_D2M, MSG_M2D, SHIMS_QUEUE, NULL,
+	    NULL, NULL)) != CL_OK)
 		return r;
-	memset(&s->seen, 0, sizeof(s->seen));
-	s->state = MS_STARTING;
 	if ((r = shims_say_hello(s)) != CL_OK) {
 		saved = errno;
 		shims_close(a);
@@ -139,21 +113,19 @@ shims_open(struct agentd *a)
 static int
 shims_ask(struct shims *s, int fd, pid_t *pidp, int *errorp)
 {
+	const struct msg_shimd_start_ans *ans;
+	union msg_any v;
 	struct imsg m;
-	uint32_t error;
-	int64_t pid;
 	int r;
 
-	if ((r = shims_send(s, MSG_SHIMD_START, NULL, fd)) != CL_OK ||
-	    (r = shims_wait(s, MSG_SHIMD_START_ANS, &m)) != CL_OK)
+	if ((r = chan_send(&s->chan, MSG_SHIMD_START, 0, NULL, fd)) != CL_OK ||
+	    (r = shims_wait(s, MSG_SHIMD_START_ANS, &m, &v)) != CL_OK)
 		return r;
-	error = buf_get_u32(&m.body);
-	pid = buf_get_i64(&m.body);
-	if (buf_end(&m.body) != CL_OK || error > INT32_MAX ||
-	    (error == 0 && (pid <= 1 || pid > INT32_MAX)))
+	ans = &v.SHIMD_START_ANS;
+	if (ans->error == 0 && ans->pid <= 1)
 		return CL_FORMAT;
-	*pidp = (pid_t)pid;
-	*errorp = (int)error;
+	*pidp = (pid_t)ans->pid;
+	*errorp = (int)ans->error;
 	return CL_OK;
 }
 
@@ -207,7 +179,8 @@ shims_sweep(struct agentd *a)
 	/* The one that started them may have been replaced meanwhile: they
 	 * are no children of the next, which hears of it from us. */
 	for (i = 0; i < 2 && shims_open(a) == CL_OK; i++) {
-		if (shims_send(&a->shims, MSG_SHIMD_SWEEP, NULL, -1) == CL_OK)
+		if (chan_send(&a->shims.chan, MSG_SHIMD_SWEEP, 0, NULL,
+		    -1) == CL_OK)
 			break;
 		shims_close(a);
 	}

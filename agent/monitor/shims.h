@@ -5,22 +5,19 @@
  * Where the device monitor's shims come from: they are its own children, or,
  * with ShimSocket, cloop-shimd starts them in its place and the monitor needs
  * no right to build a sandbox.  Nothing else differs: the monitor holds the
- * channel (DEV_SHIM_CATALOGUE) either way.
+ * channel (dev_shim.def) either way.
  */
 #ifndef CLOOP_SHIMS_H
 #define CLOOP_SHIMS_H
 
 #include <sys/types.h>
 
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
+#include "common/msg/chan.h"
 
 struct agentd;
 
 struct shims {
-	struct imsg_chan chan;	/* to cloop-shimd */
-	struct msgcat_seen seen;
-	unsigned int state;	/* MS_*, of what we receive; 0: closed */
+	struct chan chan;	/* to cloop-shimd */
 };
 
 /*

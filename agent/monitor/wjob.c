@@ -96,24 +96,16 @@ wjob_kill(struct wjob *j)
 /* ----------------------------------------------------------- the job says */
 
 static int
-wjob_on_result(struct wjob *j, struct imsg *m)
+wjob_on_msg(void *arg, struct imsg *m, union msg_any *v)
 {
-	int r;
+	struct wjob *j = arg;
 
-	r = field_get(&devjob_result_table, &m->body, &j->res);
-	if (r == 0 && (buf_end(&m->body) != 0 ||
-	    j->res.outcome < DEVJOB_OK)) {
-		field_clear(&devjob_result_table, &j->res);
-		r = CL_FORMAT;
-	}
-	j->has_res = r == 0;
-	return r;
-}
-
-static int
-wjob_on_msg(void *arg, struct imsg *m)
-{
-	return m->type == MSG_JOB_DONE ? wjob_on_result(arg, m) : CL_FORMAT;
+	if (m->type != MSG_JOB_DONE || v->JOB_DONE.outcome < DEVJOB_OK)
+		return CL_FORMAT;
+	j->res = v->JOB_DONE;	/* what it owns is ours */
+	field_init(&devjob_result_table, &v->JOB_DONE);
+	j->has_res = 1;
+	return CL_OK;
 }
 
 static void
@@ -159,10 +151,11 @@ wjob_on_exited(struct wjob *j, struct imsg *m)
 }
 
 static int
-wjob_on_shim_msg(void *arg, struct imsg *m)
+wjob_on_shim_msg(void *arg, struct imsg *m, union msg_any *v)
 {
 	struct wjob *j = arg;
 
+	(void)v;
 	switch (m->type) {
 	case MSG_SHIM_STARTED:
 		j->shim.state = MS_SERVING;
@@ -291,12 +284,12 @@ wjob_open(struct wjob *j, const struct wjob_opts *o)
 	if ((r = shims_start(j->w->ws->a, &j->pid, &fd)) != 0)
 		return r;
 	j->ticks = procid_load_ticks(j->pid);
-	if ((r = chan_open(&j->shim, base, fd, MSG_S2M, WJOB_QUEUE,
+	if ((r = chan_open(&j->shim, base, fd, MSG_S2M, MSG_M2S, WJOB_QUEUE,
 	    wjob_on_shim_msg, wjob_on_shim_end, j)) != 0)
 		return r;
 	if ((r = imsg_pair(fds)) != 0)
 		return r;
-	if ((r = chan_open(&j->job, base, fds[0], MSG_J2M, WJOB_QUEUE,
+	if ((r = chan_open(&j->job, base, fds[0], MSG_J2M, MSG_M2J, WJOB_QUEUE,
 	    wjob_on_msg, wjob_on_end, j)) == 0) {
 		j->job.state = MS_SERVING;
 		if ((r = wjob_send_plan(j, o)) == 0)
@@ -344,7 +337,7 @@ wjob_cancel(struct wjob *j)
 	j->is_cancelled = 1;
 	buf_init(&b, 1);
 	buf_put_u8(&b, SIG_TERMINATE);
-	(void)chan_send(&j->shim, MSG_SHIM_SIGNAL, 0, &b, -1);
+	(void)chan_send_buf(&j->shim, MSG_SHIM_SIGNAL, 0, &b, -1);
 	buf_clear(&b);
 	wjob_set_timer(j, KILL_GRACE_MS / 1000 + 1);
 }

@@ -64,7 +64,7 @@ workload_adopt_greet(struct workload *w)
 
 	buf_init(&b, 4);
 	buf_put_u32(&b, MSGCAT_VERSION);
-	r = chan_send(&w->chan, MSG_SHIM_ADOPT, 0, &b, -1);
+	r = chan_send_buf(&w->chan, MSG_SHIM_ADOPT, 0, &b, -1);
 	buf_clear(&b);
 	if (r != 0)
 		return r;

@@ -163,10 +163,11 @@ workload_shim_on_exited(struct workload *w, struct imsg *m)
 }
 
 static int
-workload_shim_on_msg(void *arg, struct imsg *m)
+workload_shim_on_msg(void *arg, struct imsg *m, union msg_any *v)
 {
 	struct workload *w = arg;
 
+	(void)v;
 	switch (m->type) {
 	case MSG_SHIM_STARTED:
 		return workload_shim_on_started(w, m);
@@ -259,7 +260,7 @@ workload_shim_gone(struct workload *w)
 int
 workload_shim_open(struct workload *w, int fd)
 {
-	return chan_open(&w->chan, w->ws->a->base, fd, MSG_S2M,
+	return chan_open(&w->chan, w->ws->a->base, fd, MSG_S2M, MSG_M2S,
 	    SHIM_QUEUE_MAX, workload_shim_on_msg, workload_shim_on_end, w);
 }
 
@@ -441,7 +442,7 @@ workload_shim_signal(struct workload *w, int sig)
 
 	buf_init(&b, 1);
 	buf_put_u8(&b, (uint8_t)sig);
-	r = chan_send(&w->chan, MSG_SHIM_SIGNAL, 0, &b, -1);
+	r = chan_send_buf(&w->chan, MSG_SHIM_SIGNAL, 0, &b, -1);
 	buf_clear(&b);
 	return r;
 }

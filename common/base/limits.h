@@ -122,7 +122,14 @@
 #define MAX_CTL_REQUESTS 32		/* outstanding per client */
 #define CHAN_QUEUE_MAX 8192		/* messages queued to one child; above,
 					 * the child does not read: killed */
+#define CHAN_TURN 64			/* messages of one peer in one turn */
+#define CHAN_MARK_LEN 262144		/* queued bytes above which a peer is
+					 * not read: the largest message is a
+					 * sixteenth of it */
+#define CHAN_STALL_MS 30000		/* without progress: it does not read */
 #define CTL_QUEUE_MAX 1024		/* messages queued to one operator */
+#define KEY_DIGEST_LEN 32		/* SHA-256, of ECDSA P-256 */
+#define KEY_SIG_MAX 256			/* DER of it: 72 */
 #define KEY_SIGN_TIMEOUT_MS 2000	/* a signature takes 0.1 ms */
 #define MAX_LOG_INDEX_GAP_LEN 65536	/* output bytes one index record may
 					 * cover */

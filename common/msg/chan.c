@@ -2,93 +2,31 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Channels of the device monitor.  The other end is a child that may have
- * been taken over by the hub or by a workload: nothing it sends reaches a
- * decoder unless the catalogue allows that message now, and it cannot keep
- * the loop from anybody else, because a turn reads a bounded number of its
- * messages.
+ * Channels.  The other end may have been taken over by a peer or by a
+ * workload: nothing it sends reaches a decoder unless the catalogue allows
+ * that message now, and it cannot keep the loop from anybody else, because a
+ * turn reads a bounded number of its messages.
  */
+#include "chan.h"
+
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <event2/event.h>
-
-#include "chan.h"
 #include "common/base/err.h"
+#include "common/base/limits.h"
 #include "common/base/util.h"
 
-#define CHAN_TURN 64	/* messages of one peer in one turn of the loop */
-
 static void
-chan_end(struct chan *c, const char *why)
+chan_tell_want(struct chan *c)
 {
-	chan_close(c);
-	c->on_end(c->arg, why);
-}
-
-static int
-chan_read_one(struct chan *c)
-{
-	struct imsg m;
-	const char *why = NULL;
-	int r;
-
-	r = imsg_read(&c->im, &m);
-	if (r == CL_INCOMPLETE)
-		return r;
-	if (r != 0) {
-		chan_end(c, r == CL_EOF ? NULL : r == CL_FORMAT ?
-		    "malformed message" : strerror(errno));
-		return r;
-	}
-	r = msgcat_check(c->dir, c->state, &m, &c->seen, &why);
-	if (r == 0 && (r = c->on_msg(c->arg, &m)) != 0)
-		why = msgcat_name(m.type);
-	imsg_free(&m);
-	if (r != 0 && c->is_open)
-		chan_end(c, why == NULL ? "refused message" : why);
-	return r;
-}
-
-static void
-chan_on_read(evutil_socket_t fd, short what, void *arg)
-{
-	struct chan *c = arg;
-	int i;
-
-	(void)fd;
-	(void)what;
-	for (i = 0; i < CHAN_TURN && c->is_open; i++)
-		if (chan_read_one(c) != 0)
-			return;
-}
-
-static void
-chan_flush(struct chan *c)
-{
-	int r = imsg_write(&c->im);
-
-	if (r == CL_OK)
-		event_del(c->wr);
-	else if (r == CL_INCOMPLETE)
-		event_add(c->wr, NULL);
-	/* Any other error shows on the reading side too, once what the peer
-	 * still had to say has been read. */
-	else
-		event_del(c->wr);
-}
-
-static void
-chan_on_write(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	chan_flush(arg);
+	if (c->on_want != NULL)
+		c->on_want(c);
 }
 
 int
-chan_open(struct chan *c, struct event_base *base, int fd, enum msg_dir dir,
+chan_init(struct chan *c, int fd, enum msg_dir in, enum msg_dir out,
     size_t max_queued, chan_msg_fn *on_msg, chan_end_fn *on_end, void *arg)
 {
 	int r;
@@ -96,19 +34,53 @@ chan_open(struct chan *c, struct event_base *base, int fd, enum msg_dir dir,
 	memset(c, 0, sizeof(*c));
 	if ((r = imsg_init(&c->im, fd, max_queued)) != 0)
 		return r;
-	c->dir = dir;
+	c->in = in;
+	c->out = out;
 	c->state = MS_STARTING;
+	c->mark = CHAN_MARK_LEN;
 	c->on_msg = on_msg;
 	c->on_end = on_end;
 	c->arg = arg;
 	c->is_open = 1;
-	c->rd = event_new(base, fd, EV_READ | EV_PERSIST, chan_on_read, c);
-	c->wr = event_new(base, fd, EV_WRITE | EV_PERSIST, chan_on_write, c);
-	if (c->rd == NULL || c->wr == NULL || event_add(c->rd, NULL) == -1) {
-		chan_close(c);
-		return CL_NOMEM;
+	return CL_OK;
+}
+
+/* What the catalogue and the decoder say of a message that came. */
+static int
+chan_check(struct chan *c, struct imsg *m, union msg_any *v,
+    const char **whyp)
+{
+	const struct msg_row *row;
+	int r;
+
+	if ((r = msgcat_check(c->in, c->state, m, &c->seen, whyp)) != 0)
+		return r;
+	if ((row = msgcat_find(m->type)) == NULL || row->body == NULL)
+		return CL_OK;	/* its handler decodes */
+	if ((r = msg_get(m->type, &m->body, v)) != 0) {
+		*whyp = r == CL_NOMEM ? cl_strerror(r) : "malformed body";
+		return r == CL_NOMEM ? r : CL_FORMAT;
 	}
 	return CL_OK;
+}
+
+int
+chan_read_one(struct chan *c, struct imsg *m, union msg_any *v,
+    const char **whyp)
+{
+	int r;
+
+	*whyp = NULL;
+	if (!c->is_open)
+		return CL_EOF;
+	if ((r = imsg_read(&c->im, m)) != 0) {
+		*whyp = r == CL_FORMAT ? "malformed message" :
+		    r == CL_SYSTEM ? strerror(errno) : NULL;
+		return r;
+	}
+	if ((r = chan_check(c, m, v, whyp)) != 0)
+		imsg_free(m);
+	return r;
 }
 
 void
@@ -117,27 +89,157 @@ chan_close(struct chan *c)
 	if (!c->is_open)
 		return;
 	c->is_open = 0;
-	if (c->rd != NULL)
-		event_free(c->rd);
-	if (c->wr != NULL)
-		event_free(c->wr);
-	c->rd = c->wr = NULL;
+	chan_tell_want(c);
 	imsg_clear(&c->im);
 }
 
 int
-chan_send(struct chan *c, uint32_t type, uint64_t id, const struct buf *body,
-    int fd)
+chan_wait(struct chan *c, int64_t deadline, struct imsg *m, union msg_any *v,
+    const char **whyp)
 {
+	struct pollfd pfd = { .fd = c->im.fd };
+	int64_t left;
 	int r;
+
+	while ((r = chan_read_one(c, m, v, whyp)) == CL_INCOMPLETE) {
+		chan_flush(c);
+		if ((left = deadline - util_now_ms()) <= 0)
+			return CL_TIMEOUT;
+		pfd.events = chan_has_output(c) ? POLLIN | POLLOUT : POLLIN;
+		if (poll(&pfd, 1, left > INT32_MAX ? -1 : (int)left) == -1 &&
+		    errno != EINTR)
+			return CL_SYSTEM;
+	}
+	return r;
+}
+
+static void
+chan_end(struct chan *c, const char *why)
+{
+	chan_close(c);
+	c->on_end(c->arg, why);
+}
+
+/* CL_OK: go on reading. */
+static int
+chan_take(struct chan *c)
+{
+	struct imsg m;
+	union msg_any v;
+	const char *why;
+	int r;
+
+	if ((r = chan_read_one(c, &m, &v, &why)) == CL_INCOMPLETE)
+		return r;
+	if (r != 0) {
+		chan_end(c, why);
+		return r;
+	}
+	if ((r = c->on_msg(c->arg, &m, &v)) != 0)
+		why = msgcat_name(m.type);
+	msg_clear(m.type, &v);
+	imsg_free(&m);
+	if (r != 0 && c->is_open)
+		chan_end(c, why);
+	return r;
+}
+
+void
+chan_turn(struct chan *c)
+{
+	int i;
+
+	for (i = 0; i < CHAN_TURN && c->is_open && !c->is_paused; i++)
+		if (chan_take(c) != 0)
+			return;
+}
+
+/* Read it or not, by its queue and its owner. */
+static void
+chan_set_paused(struct chan *c)
+{
+	size_t mark = c->is_paused ? c->mark / 2 : c->mark;
+	int paused = c->is_held || c->im.queued_len > mark;
+
+	if (paused != c->is_paused) {
+		c->is_paused = paused;
+		chan_tell_want(c);
+	}
+}
+
+void
+chan_hold(struct chan *c)
+{
+	c->is_held = 1;
+	chan_set_paused(c);
+}
+
+void
+chan_go_on(struct chan *c)
+{
+	c->is_held = 0;
+	chan_set_paused(c);
+}
+
+int
+chan_has_output(const struct chan *c)
+{
+	return c->is_open && c->im.nqueued > 0;
+}
+
+void
+chan_flush(struct chan *c)
+{
+	size_t before = c->im.queued_len;
+
+	if (!c->is_open)
+		return;
+	/* An error shows on the reading side too, once what the peer still
+	 * had to say has been read. */
+	(void)imsg_write(&c->im);
+	if (c->im.queued_len != before)
+		c->moved_at = util_now_ms();
+	chan_set_paused(c);
+	chan_tell_want(c);
+}
+
+int
+chan_send_buf(struct chan *c, uint32_t type, uint64_t id,
+    const struct buf *body, int fd)
+{
+	int r, idle;
 
 	if (!c->is_open) {
 		if (fd != -1)
 			close(fd);
 		return CL_STATE;
 	}
-	if ((r = imsg_compose(&c->im, type, id, body, fd)) == 0)
+	idle = c->im.nqueued == 0;
+	if ((r = imsg_compose(&c->im, type, id, body, fd)) == 0) {
+		if (idle)
+			c->moved_at = util_now_ms();
 		chan_flush(c);
+	}
+	return r;
+}
+
+int
+chan_send(struct chan *c, uint32_t type, uint64_t id, const void *v, int fd)
+{
+	const struct msg_row *row = msgcat_find(type);
+	struct buf b;
+	int r;
+
+	buf_init(&b, MSG_BODY_MAX);
+	if (row == NULL || row->dir != c->out || row->fd != (fd != -1))
+		r = CL_INTERNAL;
+	else
+		r = msg_put(type, v, &b);
+	if (r == 0)
+		r = chan_send_buf(c, type, id, &b, fd);
+	else if (fd != -1)
+		close(fd);
+	buf_clear(&b);
 	return r;
 }
 
@@ -145,14 +247,28 @@ int
 chan_send_memfd(struct chan *c, uint32_t type, uint64_t id, const void *data,
     size_t len)
 {
+	struct msg_memfd body = { .len = len };
 	struct buf b;
 	int fd, r;
 
 	if ((r = util_make_memfd(data, len, &fd)) != 0)
 		return r;
+	if (msgcat_find(type) != NULL && msgcat_find(type)->body != NULL)
+		return chan_send(c, type, id, &body, fd);
 	buf_init(&b, 4);
 	buf_put_u32(&b, (uint32_t)len);
-	r = chan_send(c, type, id, &b, fd);
+	r = chan_send_buf(c, type, id, &b, fd);
 	buf_clear(&b);
 	return r;
+}
+
+int
+chan_check_stall(struct chan *c, int64_t now_ms, int64_t late_ms)
+{
+	if (!chan_has_output(c)) {
+		c->moved_at = now_ms;
+		return 0;
+	}
+	c->moved_at += late_ms;
+	return now_ms - c->moved_at >= CHAN_STALL_MS;
 }

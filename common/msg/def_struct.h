@@ -43,7 +43,9 @@
 #define PTR(m, sub, ...) struct sub *m;
 #define LIST(m, nmax, sub, ...) struct sub *m; size_t n##m;
 #define END(n) }; extern const struct field_table n##_table;
-#define ROW(name, number, dir, states, body, fd, once, rate, open)
+/* What a row's body is, for MSG_BODY(). */
+#define ROW(name, number, dir, states, body, fd, once, rate, open)             \
+	typedef struct body msg_of_##name;
 
 #include DEF_FILE
 

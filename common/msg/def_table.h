@@ -16,7 +16,7 @@
 	static const struct field *                                            \
 	n##_get_rows(size_t *np)                                               \
 	{                                                                      \
-		typedef struct n self;                                         \
+		typedef struct n self __attribute__((unused));                 \
 		static const struct field rows[] = {
 #define STR(m, max, ...)                                                       \
 	DEF_FIELD(m, m, FIELD_STR, 0, 0, max, NULL, ##__VA_ARGS__, #m, 0)

@@ -11,27 +11,67 @@
 #include <string.h>
 
 #include "common/base/err.h"
+#include "common/base/limits.h"
+#include "common/base/log.h"
 #include "imsg.h"
+
+#define DEF_FILE "common/msg/catalogue.def"
+#include "common/msg/def_table.h"
+
+#define MSG_TYPES 0x800		/* types are below */
 
 #define X(name, number, dir, states, min, max, fd, once)                       \
 	_Static_assert((min) <= (max) && (max) <= MSG_BODY_MAX,                \
-	    #name ": size bounds");                                            \
-	_Static_assert((states) != 0 && ((states) & ~MS_ANY) == 0,             \
-	    #name ": states");                                                 \
-	_Static_assert(((fd) | 1) == 1 && ((once) | 1) == 1,                   \
-	    #name ": fd and once");
+	    #name ": size bounds");
 MSG_CATALOGUES(X)
 #undef X
 
-/* In order of type: msgcat_find() halves it. */
+#define ROW(name, number, dir, states, body, fd, once, rate, open)             \
+	_Static_assert((states) != 0 && ((states) & ~MS_ANY) == 0,             \
+	    #name ": states");                                                 \
+	_Static_assert(((fd) | 1) == 1 && ((once) | 1) == 1,                   \
+	    #name ": fd and once");                                            \
+	_Static_assert((number) < MSG_TYPES, #name ": number");
+#define DEF_FILE "common/msg/catalogue.def"
+#include "common/msg/def_rows.h"
+
 static const struct msg_row msgcat_rows[] = {
 #define X(name, number, dir, states, min, max, fd, once)                       \
-	{ #name, number, MSG_##dir, states, min, max, fd, once },
+	{ #name, number, MSG_##dir, states, NULL, fd, once, 0, 0, min, max },
 	MSG_CATALOGUES(X)
 #undef X
+#define ROW(name, number, dir, states, body, fd, once, rate, open)             \
+	{ #name, number, MSG_##dir, states, &body##_table, fd, once, rate,     \
+	    open, 0, 0 },
+#define DEF_FILE "common/msg/catalogue.def"
+#include "common/msg/def_rows.h"
 };
 #define MSGCAT_NROWS (sizeof(msgcat_rows) / sizeof(msgcat_rows[0]))
 
+/* Which row a type is. */
+enum {
+#define X(name, number, dir, states, min, max, fd, once) MSGCAT_AT_##name,
+	MSG_CATALOGUES(X)
+#undef X
+#define ROW(name, number, dir, states, body, fd, once, rate, open)             \
+	MSGCAT_AT_##name,
+#define DEF_FILE "common/msg/catalogue.def"
+#include "common/msg/def_rows.h"
+};
+
+/* By type: the row's place + 1. */
+static const uint8_t msgcat_index[MSG_TYPES] = {
+#define X(name, number, dir, states, min, max, fd, once)                       \
+	[number] = MSGCAT_AT_##name + 1,
+	MSG_CATALOGUES(X)
+#undef X
+#define ROW(name, number, dir, states, body, fd, once, rate, open)             \
+	[number] = MSGCAT_AT_##name + 1,
+#define DEF_FILE "common/msg/catalogue.def"
+#include "common/msg/def_rows.h"
+};
+
+_Static_assert(MSGCAT_NROWS < UINT8_MAX, "msgcat_index counts in one byte");
 _Static_assert(MSGCAT_NROWS <= 8 * sizeof(((struct msgcat_seen *)0)->bits),
     "msgcat_seen has a bit for each row");
 
@@ -45,18 +85,56 @@ msgcat_get_rows(size_t *np)
 const struct msg_row *
 msgcat_find(uint32_t type)
 {
-	size_t lo = 0, hi = MSGCAT_NROWS, mid;
+	if (type >= MSG_TYPES || msgcat_index[type] == 0)
+		return NULL;
+	return &msgcat_rows[msgcat_index[type] - 1];
+}
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (msgcat_rows[mid].type == type)
-			return &msgcat_rows[mid];
-		if (msgcat_rows[mid].type < type)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
+void
+msgcat_find_bounds(const struct msg_row *row, size_t *minp, size_t *maxp)
+{
+	*minp = row->min;
+	*maxp = row->max;
+	if (row->body != NULL)
+		field_find_bounds(row->body, minp, maxp);
+	if (*maxp > MSG_BODY_MAX)
+		*maxp = MSG_BODY_MAX;
+}
+
+int
+msg_put(uint32_t type, const void *v, struct buf *b)
+{
+	const struct msg_row *row = msgcat_find(type);
+
+	if (row == NULL || (row->body == NULL && v != NULL))
+		return CL_INTERNAL;
+	if (v != NULL)
+		field_put(row->body, v, b);
+	return buf_error(b);
+}
+
+int
+msg_get(uint32_t type, struct buf *b, void *v)
+{
+	const struct msg_row *row = msgcat_find(type);
+	int r;
+
+	if (row == NULL || row->body == NULL)
+		return CL_INTERNAL;
+	if ((r = field_get(row->body, b, v)) != CL_OK)
+		return r;
+	if ((r = buf_end(b)) != CL_OK)
+		field_clear(row->body, v);
+	return r;
+}
+
+void
+msg_clear(uint32_t type, void *v)
+{
+	const struct msg_row *row = msgcat_find(type);
+
+	if (row != NULL && row->body != NULL)
+		field_clear(row->body, v);
 }
 
 const char *
@@ -72,19 +150,21 @@ msgcat_check(enum msg_dir dir, unsigned int state, const struct imsg *m,
     struct msgcat_seen *seen, const char **whyp)
 {
 	const struct msg_row *row;
-	size_t i, len = buf_left(&m->body);
+	size_t i, min = 0, max = 0, len = buf_left(&m->body);
 	uint8_t bit;
 
 	*whyp = NULL;
-	if ((row = msgcat_find(m->type)) == NULL)
+	if ((row = msgcat_find(m->type)) != NULL)
+		msgcat_find_bounds(row, &min, &max);
+	if (row == NULL)
 		*whyp = "unknown type";
 	else if (row->dir != dir)
 		*whyp = "wrong direction";
 	else if ((row->states & state) == 0)
 		*whyp = "not in this state";
-	else if (len < row->min)
+	else if (len < min)
 		*whyp = "too short";
-	else if (len > row->max)
+	else if (len > max)
 		*whyp = "too long";
 	else if (row->fd && m->fd == -1)
 		*whyp = "descriptor missing";

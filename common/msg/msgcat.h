@@ -3,25 +3,25 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The message catalogue: every message that any two of our processes may
- * exchange.  One row: name, number, direction, states in which the *receiver*
- * accepts it, body size, descriptor, multiplicity.  Everything else (names,
- * tables, checks) is generated.  A request has an even number; an answer is
- * its request + 1 and carries the request's id.  What is not in a row, or not
- * as the row says, ends the sender.
+ * exchange.  One .def file a channel says it: a row is name, number,
+ * direction, states in which the *receiver* accepts it, the struct of its
+ * body, descriptor, multiplicity and quota; a struct says each member once,
+ * with its bounds.  Everything else (structs, names, tables, encoding,
+ * decoding, checks) is generated; `make catalogue` prints it.  A request has
+ * an even number; an answer is its request + 1 and carries the request's id.
+ * What is not in a row, or not as the row says, ends the sender.
  *
  * Directions name sender and receiver:
- *   hub-net   N2M M2N   cloopd-net <-> monitor
- *   hub-key   M2K K2M   monitor <-> cloopd-key;  N2K K2N  cloopd-net <-> it
- *   hub-fence W2M M2W   cloopd-fence <-> monitor
- *   hub-ctl   C2M M2C   operator (through cloopd-ctl) <-> monitor
- *   dev-fetch F2M M2F   agentd-fetch <-> agentd monitor
- *   dev-shim  S2M M2S   cloop-shim <-> agentd monitor
- *   dev-job   J2M M2J   cloop-git, cloop-seed <-> agentd monitor
- *   dev-shimd D2M M2D   cloop-shimd <-> agentd monitor
+ *   hub_net.def    N2M M2N   cloopd-net <-> monitor
+ *   hub_key.def    M2K K2M   monitor <-> cloopd-key;  N2K K2N  cloopd-net
+ *   hub_fence.def  W2M M2W   cloopd-fence <-> monitor
+ *   hub_ctl.def    C2M M2C   operator (through cloopd-ctl) <-> monitor
+ *   dev_fetch.def  F2M M2F   agentd-fetch <-> agentd monitor
+ *   dev_shim.def   S2M M2S   cloop-shim <-> agentd monitor
+ *   dev_job.def    J2M M2J   cloop-git, cloop-seed <-> agentd monitor
+ *   dev_shimd.def  D2M M2D   cloop-shimd <-> agentd monitor
  *
- * Field lists use buf.h types: u8 u16 u32 u64 i64 str blob; "t" is i64
- * wall-clock nanoseconds, UTIL_TIME_ZERO when unknown; "b" a bool.
- * A "memfd" is sealed; its length is the u32 field `len`.
+ * A "memfd" is sealed; its length is the member `len`.
  */
 #ifndef CLOOP_MSGCAT_H
 #define CLOOP_MSGCAT_H
@@ -29,10 +29,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct imsg;
+#include "common/model/devjob.h"
+#include "field.h"
+#include "imsg.h"
+
 
 /* The version of this catalogue; both ends compare it at READY / HELLO. */
-#define MSGCAT_VERSION 1
+#define MSGCAT_VERSION 2
 
 enum msg_dir {
 	MSG_N2M = 1, MSG_M2N, MSG_M2K, MSG_K2M, MSG_N2K, MSG_K2N, MSG_C2M,
@@ -211,35 +214,6 @@ enum { REVOKE_SCRUB = 1, REVOKE_KILL };
 enum { WORK_NONE, WORK_PUSH, WORK_BUNDLE, WORK_UNKNOWN };
 /* Room for returned work: there is; not for this agent, not in the hub. */
 enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED };
-
-/* ------------------------------------------------------------ hub-key
- * KEY_LOAD	-                                fd: the PEM key file
- * KEY_CLIENT	u16 worker                       fd: channel to a cloopd-net
- * KEY_READY	u32 catalogue version, blob SubjectPublicKeyInfo (DER)
- * KEY_SIGN	u16 TLS signature scheme, blob digest (32 bytes)
- * KEY_SIGN_ANS	b ok, blob signature (DER ECDSA)
- */
-#define HUB_KEY_CATALOGUE(X)                                                   \
-	X(KEY_LOAD, 0x0200, M2K, MS_STARTING, 0, 0, 1, 1)                      \
-	X(KEY_CLIENT, 0x0202, M2K, MS_LIVE, 2, 2, 1, 0)                        \
-	X(KEY_READY, 0x0204, K2M, MS_STARTING, 8, 1024, 0, 1)                  \
-	X(KEY_SIGN, 0x0206, N2K, MS_ANY, 38, 70, 0, 0)                         \
-	X(KEY_SIGN_ANS, 0x0207, K2N, MS_ANY, 5, 512, 0, 0)
-
-/* ---------------------------------------------------------- hub-fence
- * FENCE_OPEN	u16 n + n*u16 port        make the table, confine yourself
- * FENCE_READY	u32 catalogue version
- * FENCE_ADD	u16 n + n*(u64 + u64 address, u32 ms): no new connections from
- *		these for so long.  IPv4 as ::ffff:a.b.c.d, IPv6 a /64; the
- *		next one only after the answer
- * FENCE_ADD_ANS b ok, str reason
- * The end of the channel: take the table away.
- */
-#define HUB_FENCE_CATALOGUE(X)                                                 \
-	X(FENCE_OPEN, 0x0280, M2W, MS_STARTING, 4, 34, 0, 1)                   \
-	X(FENCE_READY, 0x0282, W2M, MS_STARTING, 4, 4, 0, 1)                   \
-	X(FENCE_ADD, 0x0284, M2W, MS_LIVE, 22, 2562, 0, 0)                     \
-	X(FENCE_ADD_ANS, 0x0285, W2M, MS_LIVE, 5, 512, 0, 0)
 
 /* ------------------------------------------------------------ hub-ctl
  * cloopd-ctl <-> monitor set-up:
@@ -523,49 +497,32 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
 	X(SHIM_FILTERS, 0x051c, M2S, MS_STARTING, 4, 4, 1, 1)                  \
 	X(SHIM_STDIN, 0x0540, M2S, MS_STARTING, 0, 0, 1, 1)
 
-/* ------------------------------------------------------------ dev-job
- * A job of a workload: cloop-git or cloop-seed in a shim; its descriptor 0.
- * JOB_PLAN	u32 len                  fd: memfd, struct devjob_plan
- * JOB_FILE	-       fd: the shipped bundle (read it), or where the bundle
- *		or the project's result goes (write it)
- * JOB_GO	-
- * JOB_DONE	struct devjob_result     the job exits
- */
-#define DEV_JOB_CATALOGUE(X)                                                   \
-	X(JOB_PLAN, 0x0600, M2J, MS_STARTING, 4, 4, 1, 1)                      \
-	X(JOB_FILE, 0x0602, M2J, MS_STARTING, 0, 0, 1, 1)                      \
-	X(JOB_GO, 0x0604, M2J, MS_STARTING, 0, 0, 0, 1)                        \
-	X(JOB_DONE, 0x0606, J2M, MS_LIVE, 45, B_MAX, 0, 1)
-
-/* ---------------------------------------------------------- dev-shimd
- * SHIMD_HELLO	u32 catalogue version
- *		         fd: the monitor's mount namespace: shims start in it
- * SHIMD_HELLO_ANS u32 catalogue version
- * SHIMD_START	-                        fd: the new shim's end of dev-shim
- * SHIMD_START_ANS u32 errno (0: started), i64 pid
- * SHIMD_SWEEP	-  shims have ended: remove what is left of their cgroups
- */
-#define DEV_SHIMD_CATALOGUE(X)                                                 \
-	X(SHIMD_HELLO, 0x0700, M2D, MS_STARTING, 4, 4, 1, 1)                   \
-	X(SHIMD_HELLO_ANS, 0x0701, D2M, MS_STARTING, 4, 4, 0, 1)               \
-	X(SHIMD_START, 0x0702, M2D, MS_SERVING, 0, 0, 1, 0)                    \
-	X(SHIMD_START_ANS, 0x0703, D2M, MS_SERVING, 12, 12, 0, 0)              \
-	X(SHIMD_SWEEP, 0x0704, M2D, MS_SERVING, 0, 0, 0, 0)
-
 #define MSG_CATALOGUES(X)                                                      \
 	HUB_NET_CATALOGUE(X)                                                   \
-	HUB_KEY_CATALOGUE(X)                                                   \
-	HUB_FENCE_CATALOGUE(X)                                                 \
 	HUB_CTL_CATALOGUE(X)                                                   \
 	DEV_FETCH_CATALOGUE(X)                                                 \
-	DEV_SHIM_CATALOGUE(X)                                                  \
-	DEV_JOB_CATALOGUE(X)                                                   \
-	DEV_SHIMD_CATALOGUE(X)
+	DEV_SHIM_CATALOGUE(X)
 
 enum msg_type {
 #define X(name, number, dir, states, min, max, fd, once) MSG_##name = number,
 	MSG_CATALOGUES(X)
 #undef X
+#define ROW(name, number, dir, states, body, fd, once, rate, open)             \
+	MSG_##name = number,
+#define DEF_FILE "common/msg/catalogue.def"
+#include "common/msg/def_rows.h"
+};
+
+/* struct msg_..., one a body, and what each row's body is. */
+#define DEF_FILE "common/msg/catalogue.def"
+#include "common/msg/def_struct.h"
+
+/* Room for any body. */
+union msg_any {
+#define ROW(name, number, dir, states, body, fd, once, rate, open)             \
+	struct body name;
+#define DEF_FILE "common/msg/catalogue.def"
+#include "common/msg/def_rows.h"
 };
 
 struct msg_row {
@@ -573,10 +530,36 @@ struct msg_row {
 	uint32_t type;
 	enum msg_dir dir;
 	unsigned int states;
-	size_t min, max;
+	const struct field_table *body;
 	int fd;			/* 1: exactly one descriptor; 0: none */
 	int once;
+	unsigned int rate;	/* a second; 0: no rate of its own */
+	unsigned int open;	/* unanswered; 0: not a question */
+	size_t min, max;	/* of a body without a struct */
 };
+
+/* Bytes of a row's body, at least and at most. */
+void msgcat_find_bounds(const struct msg_row *row, size_t *minp,
+    size_t *maxp);
+
+/*
+ * The body v of a message of this type: v is what its row names, which the
+ * compiler checks.
+ */
+#define MSG_BODY(name, v) ((const void *)(1 ? (v) : (const msg_of_##name *)NULL))
+
+/*
+ * Encode a body (NULL: one without members) into b, with the checks that the
+ * receiver makes.  CL_INTERNAL: no such row, CL_TOOBIG, CL_FORMAT, CL_LIMIT.
+ */
+int msg_put(uint32_t type, const void *v, struct buf *b);
+/*
+ * Decode all of a body into v, which must hold what the row names (union
+ * msg_any does).  What it owns ends with msg_clear.  CL_FORMAT and others:
+ * the sender broke the rules, v is empty.
+ */
+int msg_get(uint32_t type, struct buf *b, void *v);
+void msg_clear(uint32_t type, void *v);
 
 /* All rows; *np gets the count. */
 const struct msg_row *msgcat_get_rows(size_t *np);

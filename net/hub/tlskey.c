@@ -27,20 +27,16 @@
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/util.h"
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
+#include "common/msg/chan.h"
 
-#define TLSKEY_DIGEST_LEN 32
 #define TLSKEY_SIG_MAX 72	/* DER of two 33-byte integers */
 #define TLSKEY_QUEUE_MAX 4	/* one question at a time */
 
 /* Owned by the EC_KEY: freed with the last context that uses the key. */
 struct tlskey {
 	EVP_PKEY *pkey;
-	struct imsg_chan chan;
-	int open;		/* chan is usable */
+	struct chan chan;
 	uint64_t next_id;	/* an answer that came too late is not ours */
-	struct msgcat_seen seen;
 };
 
 static int tlskey_index = -1;
@@ -49,9 +45,7 @@ static EC_KEY_METHOD *tlskey_method;
 static void
 tlskey_close_channel(struct tlskey *k)
 {
-	if (k->open)
-		imsg_clear(&k->chan);
-	k->open = 0;
+	chan_close(&k->chan);
 }
 
 static void
@@ -84,7 +78,7 @@ tlskey_on_sign(int type, const unsigned char *digest, int digest_len,
 	(void)kinv;
 	(void)r;
 	*sig_lenp = 0;
-	if (k == NULL || digest_len != TLSKEY_DIGEST_LEN)
+	if (k == NULL || digest_len != KEY_DIGEST_LEN)
 		return 0;
 	if (tlskey_sign(k, digest, sig, &len) != 0)
 		return 0;
@@ -221,10 +215,10 @@ tlskey_set_channel(struct tlskey *k, int fd)
 	tlskey_close_channel(k);
 	if (fd == -1)
 		return CL_OK;
-	if ((r = imsg_init(&k->chan, fd, TLSKEY_QUEUE_MAX)) != 0)
+	if ((r = chan_init(&k->chan, fd, MSG_K2N, MSG_N2K, TLSKEY_QUEUE_MAX,
+	    NULL, NULL, NULL)) != 0)
 		return r;
-	memset(&k->seen, 0, sizeof(k->seen));
-	k->open = 1;
+	k->chan.state = MS_SERVING;
 	return CL_OK;
 }
 
@@ -234,58 +228,27 @@ tlskey_get_pkey(struct tlskey *k)
 	return k->pkey;
 }
 
-/* Wait for `events` until the deadline. */
 static int
-tlskey_poll(struct tlskey *k, short events, int64_t deadline)
+tlskey_put_question(struct tlskey *k, const uint8_t *digest)
 {
-	struct pollfd pfd = { .fd = k->chan.fd, .events = events };
-	int64_t left;
-	int n;
+	uint8_t copy[KEY_DIGEST_LEN];
+	struct msg_key_sign q = { .scheme = TLSKEY_SCHEME, .digest = copy,
+	    .digest_len = sizeof(copy) };
 
-	for (;;) {
-		left = deadline - util_now_ms();
-		if (left <= 0)
-			return CL_TIMEOUT;
-		n = poll(&pfd, 1, (int)left);
-		if (n > 0)
-			return CL_OK;
-		if (n == -1 && errno != EINTR)
-			return CL_SYSTEM;
-	}
+	memcpy(copy, digest, sizeof(copy));
+	return CHAN_SEND(&k->chan, KEY_SIGN, k->next_id, &q, -1);
 }
 
 static int
-tlskey_put_question(struct tlskey *k, const uint8_t *digest,
-    int64_t deadline)
+tlskey_take_answer(const struct msg_key_sign_ans *a, uint8_t *sig,
+    size_t *lenp)
 {
-	struct buf b;
-	int r;
-
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u16(&b, TLSKEY_SCHEME);
-	buf_put_blob(&b, digest, TLSKEY_DIGEST_LEN);
-	r = imsg_compose(&k->chan, MSG_KEY_SIGN, k->next_id, &b, -1);
-	buf_clear(&b);
-	while (r == 0 && (r = imsg_write(&k->chan)) == CL_INCOMPLETE)
-		r = tlskey_poll(k, POLLOUT, deadline);
-	return r;
-}
-
-static int
-tlskey_parse_answer(struct imsg *m, uint8_t *sig, size_t *lenp)
-{
-	const uint8_t *p;
-	size_t len;
-	int ok;
-
-	ok = buf_get_bool(&m->body);
-	p = buf_get_blob(&m->body, *lenp, &len);
-	if (buf_end(&m->body) != 0 || p == NULL || (ok && len == 0))
+	if (a->signature_len > *lenp || (a->ok && a->signature_len == 0))
 		return CL_FORMAT;
-	if (!ok)
+	if (!a->ok)
 		return CL_DENIED;
-	memcpy(sig, p, len);
-	*lenp = len;
+	memcpy(sig, a->signature, a->signature_len);
+	*lenp = a->signature_len;
 	return CL_OK;
 }
 
@@ -293,30 +256,24 @@ static int
 tlskey_get_answer(struct tlskey *k, uint8_t *sig, size_t *lenp,
     int64_t deadline)
 {
+	union msg_any v;
 	struct imsg m;
 	const char *why;
 	int r;
 
-	for (;;) {
-		r = imsg_read(&k->chan, &m);
-		if (r == CL_INCOMPLETE) {
-			if ((r = tlskey_poll(k, POLLIN, deadline)) != 0)
-				return r;
-			continue;
-		}
-		if (r != 0)
+	do {
+		if ((r = chan_wait(&k->chan, deadline, &m, &v, &why)) != 0)
 			return r;
-		r = msgcat_check(MSG_K2N, MS_SERVING, &m, &k->seen, &why);
-		if (r == 0 && m.id == k->next_id)
-			r = tlskey_parse_answer(&m, sig, lenp);
-		else if (r == 0 && m.id < k->next_id)
+		if (m.id == k->next_id)
+			r = tlskey_take_answer(&v.KEY_SIGN_ANS, sig, lenp);
+		else if (m.id < k->next_id)
 			r = CL_INCOMPLETE;	/* to one that timed out */
 		else
 			r = CL_FORMAT;
+		msg_clear(m.type, &v);
 		imsg_free(&m);
-		if (r != CL_INCOMPLETE)
-			return r;
-	}
+	} while (r == CL_INCOMPLETE);
+	return r;
 }
 
 int
@@ -326,9 +283,9 @@ tlskey_sign(struct tlskey *k, const uint8_t digest[32], uint8_t *sig,
 	int64_t deadline = util_now_ms() + KEY_SIGN_TIMEOUT_MS;
 	int r;
 
-	if (!k->open)
+	if (!k->chan.is_open)
 		return CL_EOF;
-	if ((r = tlskey_put_question(k, digest, deadline)) == 0)
+	if ((r = tlskey_put_question(k, digest)) == 0)
 		r = tlskey_get_answer(k, sig, lenp, deadline);
 	k->next_id++;
 	if (r != 0 && r != CL_TIMEOUT && r != CL_DENIED)

@@ -20,8 +20,7 @@
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
+#include "common/msg/chan.h"
 #include "sandbox/rules/fence_nft.h"
 #include "sandbox/self/landlock.h"
 #include "sandbox/self/self.h"
@@ -32,9 +31,7 @@
 #define FENCE_LINE_MAX 200
 
 struct fence_state {
-	struct imsg_chan monitor;
-	struct msgcat_seen seen;
-	unsigned int state;	/* MS_* */
+	struct chan monitor;
 	const char *nft;
 	char text[FENCE_TEXT_MAX];
 	char line[FENCE_LINE_MAX];	/* why nft refused */
@@ -75,79 +72,69 @@ fence_confine(void)
 	log_info("confined", "%s", self_format_report(&rep, text));
 }
 
-static void
-fence_open(struct fence_state *fs, struct imsg *m)
+static int
+fence_open(struct fence_state *fs, const struct msg_fence_open *m)
 {
-	uint16_t ports[MAX_FENCE_PORTS];
-	struct buf b;
-	size_t i, n;
+	struct msg_version ready = { .version = MSGCAT_VERSION };
 	int r;
 
-	if ((n = buf_get_u16(&m->body)) > MAX_FENCE_PORTS)
-		fatal("monitor-violation", "type=FENCE_OPEN");
-	for (i = 0; i < n; i++)
-		ports[i] = buf_get_u16(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		fatal("monitor-violation", "type=FENCE_OPEN");
 	if ((fs->nft = fence_nft_find_program()) == NULL)
 		fatal("nft", "reason=\"not installed\"");
 	fence_confine();
 	/* Confined already: what works now works later. */
-	r = fence_start_nft(fs, fence_nft_format_table(ports, n, fs->text,
-	    sizeof(fs->text)));
+	r = fence_start_nft(fs, fence_nft_format_table(m->ports, m->nports,
+	    fs->text, sizeof(fs->text)));
 	if (r != CL_OK)
 		fatal("table", "reason=\"%s\" nft=%s remedy=\"enforce nft "
 		    "needs CAP_NET_ADMIN and a kernel with nftables\"",
 		    cl_strerror(r), log_q(fs->line));
-	log_info("table", "table=\"inet cloopd\" ports=%zu", n);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, MSGCAT_VERSION);
-	r = imsg_compose(&fs->monitor, MSG_FENCE_READY, 0, &b, -1);
-	buf_clear(&b);
-	if (r != CL_OK)
-		fatal("ready", "reason=\"%s\"", cl_strerror(r));
-	fs->state = MS_SERVING;
+	log_info("table", "table=\"inet cloopd\" ports=%zu", m->nports);
+	fs->monitor.state = MS_SERVING;
+	return CHAN_SEND(&fs->monitor, FENCE_READY, 0, &ready, -1);
 }
 
-static void
-fence_add(struct fence_state *fs, struct imsg *m)
+static int
+fence_add(struct fence_state *fs, uint64_t id, const struct msg_fence_add *m)
 {
 	static struct fence_source s[MAX_FENCE_BATCH];
-	struct buf b;
-	uint64_t half;
-	size_t i, n;
-	int k, r;
+	struct msg_fence_add_ans ans = { .ok = 0 };
+	size_t i, k;
+	int r;
 
-	if ((n = buf_get_u16(&m->body)) > MAX_FENCE_BATCH)
-		fatal("monitor-violation", "type=FENCE_ADD");
-	for (i = 0; i < n; i++) {
-		for (k = 0, half = 0; k < 16; k++) {
-			if (k % 8 == 0)
-				half = buf_get_u64(&m->body);
-			s[i].addr[k] = (uint8_t)(half >> (56 - k % 8 * 8));
+	for (i = 0; i < m->nsources; i++) {
+		for (k = 0; k < 8; k++) {
+			s[i].addr[k] = (uint8_t)(m->sources[i].high >>
+			    (56 - k * 8));
+			s[i].addr[8 + k] = (uint8_t)(m->sources[i].low >>
+			    (56 - k * 8));
 		}
-		s[i].ms = buf_get_u32(&m->body);
+		s[i].ms = (uint32_t)m->sources[i].ms;
 	}
-	if (buf_end(&m->body) != CL_OK)
-		fatal("monitor-violation", "type=FENCE_ADD");
-	r = fence_start_nft(fs, fence_nft_format_add(s, n, fs->text,
+	r = fence_start_nft(fs, fence_nft_format_add(s, i, fs->text,
 	    sizeof(fs->text)));
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, r == CL_OK);
-	buf_put_str(&b, r == CL_DENIED ? fs->line : cl_strerror(r));
-	r = imsg_compose(&fs->monitor, MSG_FENCE_ADD_ANS, m->id, &b, -1);
-	buf_clear(&b);
-	if (r != CL_OK)
-		fatal("answer", "reason=\"%s\"", cl_strerror(r));
+	ans.ok = r == CL_OK;
+	ans.reason = r == CL_DENIED ? fs->line : cl_strerror(r);
+	return CHAN_SEND(&fs->monitor, FENCE_ADD_ANS, id, &ans, -1);
+}
+
+static int
+fence_on_order(void *arg, struct imsg *m, union msg_any *v)
+{
+	if (m->type == MSG_FENCE_OPEN)
+		return fence_open(arg, &v->FENCE_OPEN);
+	return fence_add(arg, m->id, &v->FENCE_ADD);
 }
 
 /* The monitor stops, or is gone: nobody would take sources out again. */
 static void
-fence_stop(struct fence_state *fs)
+fence_on_end(void *arg, const char *why)
 {
+	struct fence_state *fs = arg;
 	int r;
 
-	if (fs->state == MS_STARTING)
+	if (why != NULL)
+		fatal("monitor-violation", "reason=\"%s\"", why);
+	if (fs->monitor.state == MS_STARTING)
 		_exit(0);
 	r = fence_start_nft(fs, fence_nft_format_end(fs->text,
 	    sizeof(fs->text)));
@@ -158,49 +145,18 @@ fence_stop(struct fence_state *fs)
 }
 
 static void
-fence_on_monitor(struct fence_state *fs)
-{
-	struct imsg m;
-	const char *why;
-	int r;
-
-	while ((r = imsg_read(&fs->monitor, &m)) == CL_OK) {
-		if (msgcat_check(MSG_M2W, fs->state, &m, &fs->seen, &why) !=
-		    CL_OK)
-			fatal("monitor-violation", "type=%s reason=\"%s\"",
-			    msgcat_name(m.type), why);
-		if (m.type == MSG_FENCE_OPEN)
-			fence_open(fs, &m);
-		else
-			fence_add(fs, &m);
-		imsg_free(&m);
-	}
-	if (r == CL_EOF)
-		fence_stop(fs);
-	if (r != CL_INCOMPLETE)
-		fatal("monitor-read", "reason=\"%s\"", cl_strerror(r));
-}
-
-static void
 fence_loop(struct fence_state *fs)
 {
-	struct pollfd pfd = { .fd = fs->monitor.fd };
-	int r;
+	struct pollfd pfd = { .fd = fs->monitor.im.fd };
 
 	for (;;) {
-		r = imsg_write(&fs->monitor);
-		if (r == CL_EOF)
-			fence_stop(fs);
-		if (r != CL_OK && r != CL_INCOMPLETE)
-			fatal("monitor-write", "reason=\"%s\"",
-			    cl_strerror(r));
-		pfd.events = POLLIN;
-		if (fs->monitor.nqueued > 0)
-			pfd.events |= POLLOUT;
+		pfd.events = chan_has_output(&fs->monitor) ?
+		    POLLIN | POLLOUT : POLLIN;
 		if (poll(&pfd, 1, -1) == -1 && errno != EINTR)
 			fatal("poll", "reason=\"%s\"", strerror(errno));
+		chan_flush(&fs->monitor);
 		if (pfd.revents & (POLLIN | POLLHUP | POLLERR))
-			fence_on_monitor(fs);
+			chan_turn(&fs->monitor);
 	}
 }
 
@@ -217,11 +173,10 @@ main(void)
 	/* The monitor decides when this process stops. */
 	for (i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
-	if ((r = imsg_init(&fs.monitor, FENCE_CHANNEL_FD, FENCE_QUEUE_MAX)) !=
-	    CL_OK)
+	if ((r = chan_init(&fs.monitor, FENCE_CHANNEL_FD, MSG_M2W, MSG_W2M,
+	    FENCE_QUEUE_MAX, fence_on_order, fence_on_end, &fs)) != CL_OK)
 		fatal("start", "reason=\"no channel on descriptor 3: %s\"",
 		    cl_strerror(r));
-	fs.state = MS_STARTING;
 	fence_loop(&fs);
 	return 0;
 }

@@ -26,28 +26,24 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/secret.h"
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
+#include "common/msg/chan.h"
 #include "sandbox/self/self.h"
 
 #define KEY_CHANNEL_FD 3
 #define KEY_FILE_MAX 65536
 #define KEY_QUEUE_MAX 16	/* a cloopd-net asks one at a time */
 #define KEY_SCHEME 0x0403	/* ecdsa_secp256r1_sha256 */
-#define KEY_DIGEST_LEN 32
-#define KEY_SIG_MAX 128
 #define KEY_NAME_MAX 32
 
+struct key_state;
+
 struct key_client {
-	int open;
-	struct imsg_chan chan;
-	struct msgcat_seen seen;
+	struct key_state *ks;
+	struct chan chan;
 };
 
 struct key_state {
-	struct imsg_chan monitor;
-	struct msgcat_seen seen;
-	unsigned int state;	/* MS_* of the monitor's channel */
+	struct chan monitor;
 	EVP_PKEY *pkey;
 	EVP_PKEY_CTX *signer;
 	struct key_client clients[MAX_NET_WORKERS];
@@ -146,160 +142,112 @@ key_confine(void)
 	log_info("confined", "%s", self_format_report(&rep, text));
 }
 
-static void
+static int
 key_put_ready(struct key_state *ks)
 {
-	struct buf b;
+	struct msg_key_ready ready = { .version = MSGCAT_VERSION };
 	unsigned char *der = NULL;
 	int len, r;
 
 	if ((len = i2d_PUBKEY(ks->pkey, &der)) <= 0)
 		fatal("key-load", "reason=\"cannot encode the public key\"");
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, MSGCAT_VERSION);
-	buf_put_blob(&b, der, (size_t)len);
+	ready.spki = der;
+	ready.spki_len = (size_t)len;
+	r = CHAN_SEND(&ks->monitor, KEY_READY, 0, &ready, -1);
 	OPENSSL_free(der);
-	r = imsg_compose(&ks->monitor, MSG_KEY_READY, 0, &b, -1);
-	buf_clear(&b);
-	if (r != 0)
-		fatal("key-ready", "reason=\"%s\"", cl_strerror(r));
-}
-
-static void
-key_close_client(struct key_state *ks, size_t worker)
-{
-	if (ks->clients[worker].open)
-		imsg_clear(&ks->clients[worker].chan);
-	memset(&ks->clients[worker], 0, sizeof(ks->clients[worker]));
-}
-
-/* The monitor gives a new cloopd-net its channel; it replaces the old one. */
-static void
-key_add_client(struct key_state *ks, struct imsg *m)
-{
-	struct key_client *c;
-	uint16_t worker;
-	int r;
-
-	worker = buf_get_u16(&m->body);
-	/* Workers count from 1. */
-	if (buf_end(&m->body) != 0 || worker == 0 || worker > MAX_NET_WORKERS)
-		fatal("monitor-violation", "type=KEY_CLIENT");
-	key_close_client(ks, worker - 1u);
-	c = &ks->clients[worker - 1u];
-	if ((r = imsg_init(&c->chan, imsg_take_fd(m), KEY_QUEUE_MAX)) != 0)
-		fatal("key-client", "reason=\"%s\"", cl_strerror(r));
-	c->open = 1;
-}
-
-static void
-key_on_monitor(struct key_state *ks)
-{
-	struct imsg m;
-	const char *why;
-	int r;
-
-	while ((r = imsg_read(&ks->monitor, &m)) == 0) {
-		if (msgcat_check(MSG_M2K, ks->state, &m, &ks->seen, &why) != 0)
-			fatal("monitor-violation", "type=%s reason=\"%s\"",
-			    msgcat_name(m.type), why);
-		if (m.type == MSG_KEY_LOAD) {
-			key_load(ks, imsg_take_fd(&m));
-			key_start_signer(ks);
-			key_confine();
-			key_put_ready(ks);
-			ks->state = MS_SERVING;
-		} else
-			key_add_client(ks, &m);
-		imsg_free(&m);
-	}
-	if (r == CL_EOF)
-		_exit(0);	/* the monitor is gone, so are we */
-	if (r != CL_INCOMPLETE)
-		fatal("monitor-read", "reason=\"%s\"", cl_strerror(r));
+	return r;
 }
 
 /* One question.  Anything but a well-formed one is CL_FORMAT. */
 static int
-key_answer_sign(struct key_state *ks, struct key_client *c, struct imsg *m)
+key_on_question(void *arg, struct imsg *m, union msg_any *v)
 {
+	struct key_client *c = arg;
+	const struct msg_key_sign *q = &v->KEY_SIGN;
 	uint8_t sig[KEY_SIG_MAX];
-	const uint8_t *digest;
-	size_t digest_len, len = sizeof(sig);
-	struct buf b;
-	uint16_t scheme;
+	struct msg_key_sign_ans ans = { .signature = sig,
+	    .signature_len = sizeof(sig) };
+
+	if (q->digest_len != KEY_DIGEST_LEN)
+		return CL_FORMAT;
+	ans.ok = q->scheme == KEY_SCHEME && key_sign(c->ks, q->digest, sig,
+	    &ans.signature_len) == 0;
+	if (!ans.ok)
+		ans.signature_len = 0;
+	return CHAN_SEND(&c->chan, KEY_SIGN_ANS, m->id, &ans, -1);
+}
+
+static void
+key_on_client_end(void *arg, const char *why)
+{
+	struct key_client *c = arg;
+
+	if (why != NULL)
+		log_warn("client-violation", "worker=%zu reason=\"%s\"",
+		    (size_t)(c - c->ks->clients), why);
+}
+
+/* The monitor gives a new cloopd-net its channel; it replaces the old one. */
+static int
+key_on_new_client(struct key_state *ks, struct imsg *m, uint64_t worker)
+{
+	struct key_client *c;
 	int r;
 
-	scheme = buf_get_u16(&m->body);
-	digest = buf_get_blob(&m->body, KEY_DIGEST_LEN, &digest_len);
-	if (buf_end(&m->body) != 0 || digest == NULL ||
-	    digest_len != KEY_DIGEST_LEN)
+	/* Workers count from 1. */
+	if (worker == 0 || worker > MAX_NET_WORKERS)
 		return CL_FORMAT;
-	r = scheme == KEY_SCHEME ? key_sign(ks, digest, sig, &len) :
-	    CL_UNSUPPORTED;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, r == 0);
-	buf_put_blob(&b, sig, r == 0 ? len : 0);
-	r = imsg_compose(&c->chan, MSG_KEY_SIGN_ANS, m->id, &b, -1);
-	buf_clear(&b);
+	c = &ks->clients[worker - 1u];
+	chan_close(&c->chan);
+	c->ks = ks;
+	r = chan_init(&c->chan, imsg_take_fd(m), MSG_N2K, MSG_K2N,
+	    KEY_QUEUE_MAX, key_on_question, key_on_client_end, c);
+	c->chan.state = MS_SERVING;
 	return r;
 }
 
-static void
-key_on_client(struct key_state *ks, size_t worker)
+static int
+key_on_order(void *arg, struct imsg *m, union msg_any *v)
 {
-	struct key_client *c = &ks->clients[worker];
-	struct imsg m;
-	const char *why = NULL;
-	int r;
+	struct key_state *ks = arg;
 
-	while ((r = imsg_read(&c->chan, &m)) == 0) {
-		r = msgcat_check(MSG_N2K, MS_SERVING, &m, &c->seen, &why);
-		if (r == 0)
-			r = key_answer_sign(ks, c, &m);
-		imsg_free(&m);
-		if (r != 0)
-			break;
-	}
-	if (r == CL_INCOMPLETE)
-		return;
-	if (r != CL_EOF)
-		log_warn("client-violation", "worker=%zu reason=\"%s\"",
-		    worker, why != NULL ? why :
-		    "bad question, or answers are not read");
-	key_close_client(ks, worker);
+	if (m->type == MSG_KEY_CLIENT)
+		return key_on_new_client(ks, m, v->KEY_CLIENT.worker);
+	key_load(ks, imsg_take_fd(m));
+	key_start_signer(ks);
+	key_confine();
+	ks->monitor.state = MS_SERVING;
+	return key_put_ready(ks);
 }
 
-/* Send what is queued; what is left waits for POLLOUT. */
+/* The monitor is gone, so are we. */
 static void
-key_write(struct key_state *ks)
+key_on_monitor_end(void *arg, const char *why)
 {
-	size_t i;
-	int r;
-
-	r = imsg_write(&ks->monitor);
-	if (r == CL_EOF)
-		_exit(0);
-	if (r != 0 && r != CL_INCOMPLETE)
-		fatal("monitor-write", "reason=\"%s\"", cl_strerror(r));
-	for (i = 0; i < MAX_NET_WORKERS; i++) {
-		if (!ks->clients[i].open)
-			continue;
-		r = imsg_write(&ks->clients[i].chan);
-		if (r != 0 && r != CL_INCOMPLETE)
-			key_close_client(ks, i);
-	}
+	(void)arg;
+	if (why != NULL)
+		fatal("monitor-violation", "reason=\"%s\"", why);
+	_exit(0);
 }
 
 /* A negative descriptor makes poll skip the slot. */
 static void
-key_set_pollfd(struct pollfd *pfd, const struct imsg_chan *c, int open)
+key_set_pollfd(struct pollfd *pfd, const struct chan *c)
 {
-	pfd->fd = open ? c->fd : -1;
-	pfd->events = POLLIN;
-	if (open && c->nqueued > 0)
+	pfd->fd = c->is_open ? c->im.fd : -1;
+	pfd->events = c->is_paused ? 0 : POLLIN;
+	if (chan_has_output(c))
 		pfd->events |= POLLOUT;
 	pfd->revents = 0;
+}
+
+static void
+key_on_poll(struct chan *c, const struct pollfd *pfd)
+{
+	if ((pfd->revents & POLLOUT) != 0)
+		chan_flush(c);
+	if ((pfd->revents & (POLLIN | POLLHUP | POLLERR)) != 0)
+		chan_turn(c);
 }
 
 static void
@@ -310,21 +258,16 @@ key_loop(struct key_state *ks)
 
 	for (;;) {
 		for (i = 0; i < MAX_NET_WORKERS; i++)
-			key_set_pollfd(&pfds[i], &ks->clients[i].chan,
-			    ks->clients[i].open);
-		key_set_pollfd(&pfds[i], &ks->monitor, 1);
+			key_set_pollfd(&pfds[i], &ks->clients[i].chan);
+		key_set_pollfd(&pfds[i], &ks->monitor);
 		if (poll(pfds, MAX_NET_WORKERS + 1, -1) == -1) {
 			if (errno == EINTR)
 				continue;
 			fatal("poll", "reason=\"%s\"", strerror(errno));
 		}
-		for (i = 0; i < MAX_NET_WORKERS; i++) {
-			if (pfds[i].revents & (POLLIN | POLLHUP | POLLERR))
-				key_on_client(ks, i);
-		}
-		if (pfds[i].revents & (POLLIN | POLLHUP | POLLERR))
-			key_on_monitor(ks);
-		key_write(ks);
+		for (i = 0; i < MAX_NET_WORKERS; i++)
+			key_on_poll(&ks->clients[i].chan, &pfds[i]);
+		key_on_poll(&ks->monitor, &pfds[i]);
 	}
 }
 
@@ -338,10 +281,10 @@ main(void)
 	log_init("cloopd-key", LOGL_INFO, LOGF_TEXT);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGINT, SIG_IGN);	/* a terminal's ^C is the monitor's */
-	if ((r = imsg_init(&ks.monitor, KEY_CHANNEL_FD, KEY_QUEUE_MAX)) != 0)
+	if ((r = chan_init(&ks.monitor, KEY_CHANNEL_FD, MSG_M2K, MSG_K2M,
+	    KEY_QUEUE_MAX, key_on_order, key_on_monitor_end, &ks)) != 0)
 		fatal("start", "reason=\"no channel on descriptor 3: %s\"",
 		    cl_strerror(r));
-	ks.state = MS_STARTING;
 	key_loop(&ks);
 	return 0;
 }

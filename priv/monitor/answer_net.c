@@ -48,20 +48,16 @@ answer_net_stopped(struct monitor *mon, struct child *c, struct imsg *m)
 }
 
 int
-answer_key_ready(struct monitor *mon, struct child *c, struct imsg *m)
+answer_key_ready(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_KEY_READY *v)
 {
-	const uint8_t *spki;
 	struct pin pin;
-	uint32_t version;
 	unsigned int n = 0;
-	size_t len;
 
-	version = buf_get_u32(&m->body);
-	spki = buf_get_blob(&m->body, 1024, &len);
-	if (buf_end(&m->body) != CL_OK || version != MSGCAT_VERSION ||
-	    spki == NULL || len == 0)
+	(void)m;
+	if (v->version != MSGCAT_VERSION || v->spki_len == 0)
 		return CL_FORMAT;
-	if (EVP_Digest(spki, len, pin.digest, &n, EVP_sha256(), NULL) != 1 ||
+	if (EVP_Digest(v->spki, v->spki_len, pin.digest, &n, EVP_sha256(), NULL) != 1 ||
 	    n != PIN_DIGEST_LEN)
 		return CL_CRYPTO;
 	pin_format(&pin, mon->pin);

@@ -9,13 +9,27 @@
 #ifndef PRIV_ANSWERS_H
 #define PRIV_ANSWERS_H
 
+#include "common/msg/msgcat.h"
 #include "monitor.h"
 
+/*
+ * The handlers that get a decoded, checked body: row and function.  A
+ * function may take what v owns and leave NULL.
+ */
+#define MON_HANDLERS(X)                                                        \
+	X(KEY_READY, answer_key_ready)                                         \
+	X(FENCE_READY, answer_fence_ready)                                     \
+	X(FENCE_ADD_ANS, answer_fence_add)
+
+#define X(name, fn)                                                            \
+	int fn(struct monitor *mon, struct child *c, struct imsg *m,           \
+	    msg_of_##name *v);
+MON_HANDLERS(X)
+#undef X
+
 /* answer_net.c: the children themselves, and reports of cloopd-net */
-mon_handler_fn answer_net_ready, answer_net_stopped, answer_key_ready,
+mon_handler_fn answer_net_ready, answer_net_stopped,
     answer_origin_refused, answer_foreign, answer_penalty;
-/* enforce.c */
-mon_handler_fn answer_fence_ready, answer_fence_add;
 /* answer_auth.c: identities and sessions */
 mon_handler_fn answer_auth, answer_hello, answer_session_up,
     answer_session_down, answer_session_seen,

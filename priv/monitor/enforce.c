@@ -62,9 +62,9 @@ enforce_get_port(const struct config_listen *at)
 void
 enforce_configure(struct child *c)
 {
-	uint16_t ports[MAX_FENCE_PORTS], port;
+	int64_t ports[MAX_FENCE_PORTS], port;
+	struct msg_fence_open open = { .ports = ports };
 	struct config_listen at;
-	struct buf b;
 	size_t i, k, n = 0;
 
 	for (i = 0; i < c->mon->conf.listen_agents.n; i++) {
@@ -76,24 +76,20 @@ enforce_configure(struct child *c)
 		if (k == n && n < MAX_FENCE_PORTS)
 			ports[n++] = port;
 	}
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u16(&b, (uint16_t)n);
-	for (i = 0; i < n; i++)
-		buf_put_u16(&b, ports[i]);
-	mon_send(c, MSG_FENCE_OPEN, 0, &b, -1);
+	open.nports = n;
+	MON_SEND(c, FENCE_OPEN, 0, &open, -1);
 }
 
-static void
-enforce_put_source(struct buf *b, const struct penalty_source *s)
+/* Half an address, as a number. */
+static uint64_t
+enforce_get_half(const uint8_t *bytes)
 {
-	uint64_t half;
-	size_t i, k;
+	uint64_t half = 0;
+	size_t i;
 
-	for (i = 0; i < 16; i += 8) {
-		for (half = 0, k = i; k < i + 8; k++)
-			half = half << 8 | s->addr[k];
-		buf_put_u64(b, half);
-	}
+	for (i = 0; i < 8; i++)
+		half = half << 8 | bytes[i];
+	return half;
 }
 
 /* As many as fit, the oldest first. */
@@ -102,8 +98,9 @@ enforce_send(struct monitor *mon)
 {
 	struct enforce *e = &mon->enforce;
 	int64_t now = util_now_ms();
+	struct msg_fence_source v[MAX_FENCE_BATCH];
+	struct msg_fence_add add = { .sources = v };
 	size_t i, n = 0, sent;
-	struct buf b;
 
 	if (e->child == NULL || e->child->state != MS_SERVING || e->busy)
 		return;
@@ -115,15 +112,15 @@ enforce_send(struct monitor *mon)
 	if (n == 0)
 		return;
 	sent = n < MAX_FENCE_BATCH ? n : MAX_FENCE_BATCH;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u16(&b, (uint16_t)sent);
 	for (i = 0; i < sent; i++) {
-		enforce_put_source(&b, &e->queue[i].source);
-		buf_put_u32(&b, (uint32_t)(e->queue[i].until - now));
+		v[i].high = enforce_get_half(e->queue[i].source.addr);
+		v[i].low = enforce_get_half(e->queue[i].source.addr + 8);
+		v[i].ms = (uint64_t)(e->queue[i].until - now);
 	}
+	add.nsources = sent;
 	e->n -= sent;
 	memmove(e->queue, e->queue + sent, e->n * sizeof(e->queue[0]));
-	mon_send(e->child, MSG_FENCE_ADD, 0, &b, -1);
+	MON_SEND(e->child, FENCE_ADD, 0, &add, -1);
 	e->busy = 1;
 	e->asked_at = now;
 }
@@ -162,12 +159,11 @@ enforce_add(struct monitor *mon, const struct penalty_source *s,
 }
 
 int
-answer_fence_ready(struct monitor *mon, struct child *c, struct imsg *m)
+answer_fence_ready(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_FENCE_READY *v)
 {
-	uint32_t version = buf_get_u32(&m->body);
-
-	(void)mon;
-	if (buf_end(&m->body) != CL_OK || version != MSGCAT_VERSION)
+	(void)m;
+	if (v->version != MSGCAT_VERSION)
 		return CL_FORMAT;
 	child_enter_serving(c);
 	mon_on_ready(c);
@@ -175,23 +171,21 @@ answer_fence_ready(struct monitor *mon, struct child *c, struct imsg *m)
 }
 
 int
-answer_fence_add(struct monitor *mon, struct child *c, struct imsg *m)
+answer_fence_add(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_FENCE_ADD_ANS *v)
 {
 	static struct log_ratelimit rl;
 	struct enforce *e = &mon->enforce;
 	unsigned int suppressed;
-	char why[256 + 1];
-	int ok;
 
 	(void)c;
-	ok = buf_get_bool(&m->body);
-	buf_get_str(&m->body, why, sizeof(why) - 1);
-	if (buf_end(&m->body) != CL_OK || !e->busy)
+	(void)m;
+	if (!e->busy)
 		return CL_FORMAT;
 	e->busy = 0;
-	if ((!ok || e->ndropped > 0) && log_ratelimit(&rl, 1, 60, &suppressed))
+	if ((!v->ok || e->ndropped > 0) && log_ratelimit(&rl, 1, 60, &suppressed))
 		log_warn("enforce", "result=%s reason=%s dropped=%llu "
-		    "suppressed=%u", ok ? "ok" : "failed", log_q(why),
+		    "suppressed=%u", v->ok ? "ok" : "failed", log_q(v->reason),
 		    (unsigned long long)e->ndropped, suppressed);
 	enforce_send(mon);
 	return CL_OK;

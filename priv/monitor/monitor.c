@@ -74,9 +74,6 @@ static mon_handler_fn *const mon_handlers[0x400] = {
 	[MSG_RESULT_FAILED] = answer_result_failed,
 	[MSG_PROJECT] = answer_project,
 	[MSG_PENALTY] = answer_penalty,
-	[MSG_KEY_READY] = answer_key_ready,
-	[MSG_FENCE_READY] = answer_fence_ready,
-	[MSG_FENCE_ADD_ANS] = answer_fence_add,
 	[MSG_CTL_READY] = answer_ctl_ready,
 	[MSG_CTL_CLIENT] = answer_ctl_client,
 	[MSG_CTL_GONE] = answer_ctl_gone,
@@ -118,6 +115,24 @@ static mon_handler_fn *const mon_handlers[0x400] = {
 	[MSG_CTL_CORDON] = answer_ctl_cordon,
 };
 
+/* Each with its own type of body. */
+typedef int mon_body_fn(struct monitor *, struct child *, struct imsg *,
+    union msg_any *);
+#define X(name, fn)                                                            \
+	static int                                                             \
+	mon_on_##name(struct monitor *mon, struct child *c, struct imsg *m,    \
+	    union msg_any *v)                                                  \
+	{                                                                      \
+		return fn(mon, c, m, &v->name);                                \
+	}
+MON_HANDLERS(X)
+#undef X
+static mon_body_fn *const mon_bodies[0x400] = {
+#define X(name, fn) [MSG_##name] = mon_on_##name,
+	MON_HANDLERS(X)
+#undef X
+};
+
 /* What each kind of child may send. */
 static const enum msg_dir mon_dirs[] = {
 	[CHILD_KEY] = MSG_K2M, [CHILD_CTL] = MSG_C2M, [CHILD_NET] = MSG_N2M,
@@ -130,6 +145,14 @@ mon_find_handler(uint32_t type)
 	if (type >= sizeof(mon_handlers) / sizeof(mon_handlers[0]))
 		return NULL;
 	return mon_handlers[type];
+}
+
+int
+mon_has_handler(uint32_t type)
+{
+	return mon_find_handler(type) != NULL ||
+	    (type < sizeof(mon_bodies) / sizeof(mon_bodies[0]) &&
+	    mon_bodies[type] != NULL);
 }
 
 /* Log, kill, and the rest follows from its end. */
@@ -146,6 +169,21 @@ mon_punish(struct child *c, const struct imsg *m, const char *why)
 	child_kill(c, text);
 }
 
+/* Decode, and hand over. */
+static void
+mon_on_body(struct child *c, struct imsg *m)
+{
+	union msg_any v;
+	int r;
+
+	if ((r = msg_get(m->type, &m->body, &v)) == CL_OK) {
+		r = mon_bodies[m->type](c->mon, c, m, &v);
+		msg_clear(m->type, &v);
+	}
+	if (r != CL_OK)
+		mon_punish(c, m, cl_strerror(r));
+}
+
 void
 mon_on_message(struct child *c, struct imsg *m)
 {
@@ -156,6 +194,10 @@ mon_on_message(struct child *c, struct imsg *m)
 	if (msgcat_check(mon_dirs[c->kind], c->state, m, &c->seen, &why) !=
 	    CL_OK) {
 		mon_punish(c, m, why);
+		return;
+	}
+	if (mon_bodies[m->type] != NULL) {
+		mon_on_body(c, m);
 		return;
 	}
 	if ((fn = mon_find_handler(m->type)) == NULL) {
@@ -228,6 +270,17 @@ mon_send(struct child *c, uint32_t type, uint64_t id, struct buf *body,
 	/* It would wait for this message for ever. */
 	if (r != CL_OK && c != NULL && c->state != CHILD_DOWN)
 		child_kill(c, cl_strerror(r));
+}
+
+void
+mon_send_body(struct child *c, uint32_t type, uint64_t id, const void *v,
+    int fd)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	(void)msg_put(type, v, &b);	/* what fails sticks to b */
+	mon_send(c, type, id, &b, fd);
 }
 
 void

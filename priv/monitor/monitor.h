@@ -93,6 +93,8 @@ typedef void mon_after_fn(struct monitor *, uint64_t id, uint64_t aux,
 
 /* The handler of a type the monitor receives, or NULL. */
 mon_handler_fn *mon_find_handler(uint32_t type);
+/* 1: the monitor handles messages of this type. */
+int mon_has_handler(uint32_t type);
 /* Read, check and handle one message; kills the child for a violation. */
 void mon_on_message(struct child *c, struct imsg *m);
 
@@ -105,6 +107,11 @@ void mon_end_turn(struct monitor *mon);
  */
 void mon_send(struct child *c, uint32_t type, uint64_t id, struct buf *body,
     int fd);
+/* The same with the struct that the row names; fd is taken. */
+void mon_send_body(struct child *c, uint32_t type, uint64_t id,
+    const void *v, int fd);
+#define MON_SEND(c, name, id, v, fd)                                           \
+	mon_send_body(c, MSG_##name, id, MSG_BODY(name, v), fd)
 /* Run fn once the turn is committed, or is known to have failed. */
 void mon_add_after(struct monitor *mon, mon_after_fn *fn, uint64_t id,
     uint64_t aux);

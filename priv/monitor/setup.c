@@ -271,7 +271,7 @@ void
 setup_give_key(struct child *net)
 {
 	struct child *key = &net->mon->children[0];
-	struct buf b;
+	struct msg_key_client client;
 	int fds[2];
 
 	if (!net->mon->has_tls || net->has_key ||
@@ -283,9 +283,8 @@ setup_give_key(struct child *net)
 		return;
 	}
 	net->has_key = 1;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u16(&b, (uint16_t)net->index);
-	mon_send(key, MSG_KEY_CLIENT, 0, &b, fds[0]);
+	client.worker = net->index;
+	MON_SEND(key, KEY_CLIENT, 0, &client, fds[0]);
 	mon_send(net, MSG_NET_KEY, 0, NULL, fds[1]);
 	if (net->state == MS_STARTING && !net->has_start)
 		setup_start_net(net);

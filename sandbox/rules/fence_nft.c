@@ -73,19 +73,20 @@ fence_nft_find_program(void)
 }
 
 static void
-fence_put_rule(struct fence_text *t, const uint16_t *ports, size_t n,
+fence_put_rule(struct fence_text *t, const int64_t *ports, size_t n,
     const char *match)
 {
 	size_t i;
 
 	fence_put(t, "\t\ttcp dport { ");
 	for (i = 0; i < n; i++)
-		fence_put(t, "%s%u", i > 0 ? ", " : "", ports[i]);
+		fence_put(t, "%s%u", i > 0 ? ", " : "",
+		    (unsigned int)ports[i]);
 	fence_put(t, " } " FENCE_RULE " %s counter drop\n", match);
 }
 
 int
-fence_nft_format_table(const uint16_t *ports, size_t nports, char *dst,
+fence_nft_format_table(const int64_t *ports, size_t nports, char *dst,
     size_t len)
 {
 	struct fence_text t = { dst, len, 0, 0 };

@@ -24,7 +24,7 @@ const char *fence_nft_find_program(void);
 
 /* Each: the length of the text in dst, or CL_TOOBIG, CL_FORMAT (no port, a
  * source that is no source or has no time). */
-int fence_nft_format_table(const uint16_t *ports, size_t nports, char *dst,
+int fence_nft_format_table(const int64_t *ports, size_t nports, char *dst,
     size_t len);
 int fence_nft_format_add(const struct fence_source *s, size_t n, char *dst,
     size_t len);

@@ -28,21 +28,20 @@
 #include "common/base/listenfds.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
+#include "common/msg/chan.h"
 #include "sandbox/box/cgroup.h"
 #include "sandbox/box/probe.h"
 #include "sandbox/box/spawn.h"
 #include "sandbox/self/self.h"
 
 #define SHIMD_QUEUE 16		/* answers to a monitor that does not read */
-#define SHIMD_TURN 16		/* messages of one monitor in one turn */
 #define SHIMD_SWEEP_MS 1000	/* again, while one still has members */
 
+struct shimd;
+
 struct shimd_client {
-	struct imsg_chan chan;
-	struct msgcat_seen seen;
-	unsigned int state;	/* MS_*; 0: unused */
+	struct shimd *d;
+	struct chan chan;
 	int mnt_fd;
 	pid_t pid;		/* for logs */
 };
@@ -57,51 +56,38 @@ struct shimd {
 
 /* -------------------------------------------------------------- a monitor */
 
+/* The channel is closed; why NULL: as it should be. */
 static void
-shimd_drop(struct shimd_client *c, const char *why)
+shimd_on_end(void *arg, const char *why)
 {
+	struct shimd_client *c = arg;
+
 	if (why != NULL)
 		log_error("client-violation", "pid=%ld reason=%s",
 		    (long)c->pid, log_q(why));
 	else
 		log_debug("client-gone", "pid=%ld", (long)c->pid);
-	imsg_clear(&c->chan);
 	if (c->mnt_fd != -1)
 		close(c->mnt_fd);
-	c->state = 0;
+	c->mnt_fd = -1;
 }
 
 static int
-shimd_send(struct shimd_client *c, uint32_t type, struct buf *b)
+shimd_on_hello(struct shimd_client *c, struct imsg *m,
+    const struct msg_version *hello)
 {
-	int r = imsg_compose(&c->chan, type, 0, b, -1);
+	struct msg_version ours = { .version = MSGCAT_VERSION };
 
-	buf_clear(b);
-	if (r == CL_OK)
-		(void)imsg_write(&c->chan);	/* the rest: POLLOUT */
-	return r;
-}
-
-static int
-shimd_on_hello(struct shimd_client *c, struct imsg *m)
-{
-	uint32_t version = buf_get_u32(&m->body);
-	struct buf b;
-
-	if (buf_end(&m->body) != CL_OK)
-		return CL_FORMAT;
-	if (version != MSGCAT_VERSION) {
+	if (hello->version != MSGCAT_VERSION) {
 		log_error("client-version", "pid=%ld version=%u ours=%d "
 		    "reason=\"cloop-agentd and cloop-shimd are of different "
-		    "releases: restart both\"", (long)c->pid, version,
-		    MSGCAT_VERSION);
+		    "releases: restart both\"", (long)c->pid,
+		    (unsigned int)hello->version, MSGCAT_VERSION);
 		return CL_VERSION;
 	}
 	c->mnt_fd = imsg_take_fd(m);
-	buf_init(&b, 4);
-	buf_put_u32(&b, MSGCAT_VERSION);
-	c->state = MS_SERVING;
-	return shimd_send(c, MSG_SHIMD_HELLO_ANS, &b);
+	c->chan.state = MS_SERVING;
+	return CHAN_SEND(&c->chan, SHIMD_HELLO_ANS, 0, &ours, -1);
 }
 
 /* The monitor hears of a failure; it says why nothing was started. */
@@ -111,62 +97,36 @@ shimd_on_start(struct shimd_client *c, struct imsg *m)
 	struct spawn_opts o = { .program = "cloop-shim",
 	    .flags = SPAWN_SURVIVE, .channel_fd = m->fd,
 	    .mnt_fd = c->mnt_fd };
-	int fd, r, error = 0;
-	struct buf b;
+	struct msg_shimd_start_ans ans = { .error = 0 };
 	pid_t pid;
+	int fd, r;
 
-	if ((r = spawn_start(&o, &pid, &fd)) != CL_OK) {
-		error = r == CL_SYSTEM && errno != 0 ? errno :
-		    r == CL_NOTFOUND ? ENOENT : EIO;
+	if ((r = spawn_start(&o, &pid, &fd)) == CL_OK)
+		ans.pid = pid;
+	else {
+		ans.error = (uint64_t)(r == CL_SYSTEM && errno != 0 ? errno :
+		    r == CL_NOTFOUND ? ENOENT : EIO);
 		log_error("shim-start", "client=%ld reason=%s", (long)c->pid,
-		    log_q(strerror(error)));
-		pid = 0;
+		    log_q(strerror((int)ans.error)));
 	}
-	buf_init(&b, 12);
-	buf_put_u32(&b, (uint32_t)error);
-	buf_put_i64(&b, pid);
-	return shimd_send(c, MSG_SHIMD_START_ANS, &b);
+	return CHAN_SEND(&c->chan, SHIMD_START_ANS, 0, &ans, -1);
 }
 
 static int
-shimd_on_msg(struct shimd *d, struct shimd_client *c, struct imsg *m)
+shimd_on_msg(void *arg, struct imsg *m, union msg_any *v)
 {
+	struct shimd_client *c = arg;
+
 	switch (m->type) {
 	case MSG_SHIMD_HELLO:
-		return shimd_on_hello(c, m);
+		return shimd_on_hello(c, m, &v->SHIMD_HELLO);
 	case MSG_SHIMD_START:
 		return shimd_on_start(c, m);
 	case MSG_SHIMD_SWEEP:
-		d->sweep_at = util_now_ms();
+		c->d->sweep_at = util_now_ms();
 		return CL_OK;
 	default:
 		return CL_FORMAT;
-	}
-}
-
-static void
-shimd_read(struct shimd *d, struct shimd_client *c)
-{
-	const char *why = NULL;
-	struct imsg m;
-	int i, r;
-
-	for (i = 0; i < SHIMD_TURN && c->state != 0; i++) {
-		r = imsg_read(&c->chan, &m);
-		if (r == CL_INCOMPLETE)
-			return;
-		if (r != CL_OK) {
-			shimd_drop(c, r == CL_EOF ? NULL :
-			    r == CL_FORMAT ? "malformed message" :
-			    strerror(errno));
-			return;
-		}
-		if ((r = msgcat_check(MSG_M2D, c->state, &m, &c->seen,
-		    &why)) == CL_OK && (r = shimd_on_msg(d, c, &m)) != CL_OK)
-			why = msgcat_name(m.type);
-		imsg_free(&m);
-		if (r != CL_OK)		/* a version was logged already */
-			shimd_drop(c, r == CL_VERSION ? NULL : why);
 	}
 }
 
@@ -176,7 +136,7 @@ shimd_find_free(struct shimd *d)
 	size_t i;
 
 	for (i = 0; i < MAX_SHIMD_CLIENTS; i++)
-		if (d->clients[i].state == 0)
+		if (!d->clients[i].chan.is_open)
 			return &d->clients[i];
 	return NULL;
 }
@@ -209,9 +169,10 @@ shimd_accept(struct shimd *d)
 	memset(c, 0, sizeof(*c));
 	c->mnt_fd = -1;
 	c->pid = peer.pid;
-	if (imsg_init(&c->chan, fd, SHIMD_QUEUE) != CL_OK)
+	c->d = d;
+	if (chan_init(&c->chan, fd, MSG_M2D, MSG_D2M, SHIMD_QUEUE,
+	    shimd_on_msg, shimd_on_end, c) != CL_OK)
 		return;
-	c->state = MS_STARTING;
 	log_debug("client", "pid=%ld", (long)peer.pid);
 }
 
@@ -254,11 +215,11 @@ shimd_turn(struct shimd *d)
 	for (i = 0; i < MAX_SHIMD_CLIENTS; i++) {
 		c = &d->clients[i];
 		pfd[2 + i] = (struct pollfd){ .fd = -1 };
-		if (c->state == 0)
+		if (!c->chan.is_open)
 			continue;
-		pfd[2 + i].fd = c->chan.fd;
-		pfd[2 + i].events = c->chan.nqueued > 0 ? POLLIN | POLLOUT :
-		    POLLIN;
+		pfd[2 + i].fd = c->chan.im.fd;
+		pfd[2 + i].events = chan_has_output(&c->chan) ?
+		    POLLIN | POLLOUT : POLLIN;
 	}
 	if (d->sweep_at != 0) {
 		left = d->sweep_at - util_now_ms();
@@ -273,10 +234,10 @@ shimd_turn(struct shimd *d)
 		shimd_on_signals(d);
 	for (i = 0; i < MAX_SHIMD_CLIENTS; i++) {
 		c = &d->clients[i];
-		if ((pfd[2 + i].revents & POLLOUT) != 0 && c->state != 0)
-			(void)imsg_write(&c->chan);
-		if ((pfd[2 + i].revents & ~POLLOUT) != 0 && c->state != 0)
-			shimd_read(d, c);
+		if ((pfd[2 + i].revents & POLLOUT) != 0)
+			chan_flush(&c->chan);
+		if ((pfd[2 + i].revents & ~POLLOUT) != 0)
+			chan_turn(&c->chan);
 	}
 	if (pfd[1].revents != 0)
 		shimd_accept(d);
@@ -362,8 +323,7 @@ main(void)
 	/* Shims go on: their monitors have them, and the next one of us
 	 * sweeps. */
 	for (i = 0; i < MAX_SHIMD_CLIENTS; i++)
-		if (d->clients[i].state != 0)
-			shimd_drop(&d->clients[i], NULL);
+		chan_close(&d->clients[i].chan);
 	log_info("exit", "status=0");
 	return 0;
 }

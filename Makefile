@@ -11,6 +11,7 @@
 #			valgrind, 100 000 sessions
 #	make lint	gcc -fanalyzer, clang-tidy, cppcheck over all sources
 #	make bench	us beside our peers: [ROW="idle parse"] [ROUNDS=5]
+#	make count	the product's lines by folder, and lengths of functions
 #	make install	DESTDIR= and prefix= are honoured
 #
 # There are seven trees of objects: build/ (gcc, optimised, hardened),
@@ -130,7 +131,8 @@ LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl cloopd-fence agentd-fetch \
 # These goals must work before configure can (demo and check install the
 # packages first and then call make again).
 
-SETUP_GOALS = deps deps-build deps-bench deps-lint users demo check clean distclean help
+SETUP_GOALS = deps deps-build deps-bench deps-lint users demo check count \
+	clean distclean help
 ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 include build/config.mk
 endif
@@ -405,6 +407,12 @@ $(B)/lint/cppcheck.ok: $(LINT_SRCS) regress/lint/cppcheck.txt \
 	    -I. -D_GNU_SOURCE $(PATH_DEFS) $(LINT_DIRS)
 	@touch $@
 
+# The product is what stands outside of regress.
+count:
+	@find * -path regress -prune -o -path build -prune -o \
+	    \( -name '*.[ch]' -o -name '*.def' \) -print | \
+	    xargs python3 regress/count.py
+
 # make fuzz SECONDS=n [LTESTS=name]: libFuzzer on each decoder in turn.  With
 # CPU=n instead: until each has had n seconds of processor time in all.
 SECONDS = 30
@@ -508,5 +516,5 @@ distclean: clean
 	@rm -f configure config.log config.status
 
 FORCE:
-.PHONY: all asan help lint deps deps-build deps-bench deps-lint check check-slow check-build unit regress peer \
+.PHONY: all asan help lint count deps deps-build deps-bench deps-lint check check-slow check-build unit regress peer \
 	fuzz fuzz-coverage bench demo users install install-dirs clean distclean FORCE

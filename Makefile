@@ -213,6 +213,7 @@ MAINS = $(foreach p,$(PROGS),$(MAIN_$(p)).o)
 UNIT_SRCS = $(wildcard regress/unit/*/*/test_*.c)
 UNIT_TESTS = $(basename $(notdir $(UNIT_SRCS)))
 FUZZERS = $(patsubst regress/fuzz/%.c,%,$(wildcard regress/fuzz/fuzz_*.c))
+ATTACKS = $(patsubst regress/attacks/%.c,%,$(wildcard regress/attacks/*.c))
 BENCHES = $(patsubst regress/bench/%.c,%,$(wildcard regress/bench/*.c))
 # Of those that run no daemon; what is not needed is not linked.
 LIBS_TEST = -Wl,--as-needed $(DAEMON_LIBS) $(LIB_SQLITE) $(LIB_SSL) \
@@ -247,7 +248,8 @@ $(1)/obj/$(f).a: $(addprefix $(1)/obj/,$(filter-out $(MAINS),\
 
 $(1)/all: $$(addprefix $(1)/,$$(PROGS))
 $(1)/tests: $$(addprefix $(1)/unit/,$$(UNIT_TESTS)) \
-	$$(addprefix $(1)/replay/,$$(FUZZERS))
+	$$(addprefix $(1)/replay/,$$(FUZZERS)) \
+	$$(addprefix $(1)/attacks/,$$(ATTACKS))
 .PHONY: $(1)/all $(1)/tests
 -include $$(shell find $(1)/obj -name '*.d' 2>/dev/null)
 endef
@@ -268,7 +270,9 @@ PROGRAMS = $(foreach p,$(PROGS),$(eval $(call LINK,$(1)/$(p),$(1),$(2),\
     $(MAIN_$(p)).o $(3),$(call IN,$(call FOLDER,$(MAIN_$(p)))),$(LIBS_$(p)))))
 TESTS = $(foreach s,$(UNIT_SRCS),$(eval $(call LINK,\
     $(1)/unit/$(basename $(notdir $(s))),$(1),$(2),$(s:.c=.o),\
-    $(call IN,$(patsubst regress/unit/%,%,$(call FOLDER,$(s)))),$(LIBS_TEST))))
+    $(call IN,$(patsubst regress/unit/%,%,$(call FOLDER,$(s)))),$(LIBS_TEST)))) \
+    $(foreach a,$(ATTACKS),$(eval $(call LINK,$(1)/attacks/$(a),$(1),$(2),\
+    regress/attacks/$(a).o,$(COMMON),$(LIBS_TEST))))
 FUZZ = $(foreach f,$(FUZZERS),$(eval $(call LINK,$(1)/$(f),$(2),$(3),\
     regress/fuzz/$(f).o regress/fuzz/main.o,\
     $(call IN,$(or $(IN_$(f)),common/base)),$(4) $(LIBS_$(f)) $(LIBS_TEST))))
@@ -507,7 +511,7 @@ install-dirs:
 	@[ ! -d /run/systemd/system ] || systemctl daemon-reload
 
 clean:
-	@for d in obj unit replay asan libfuzzer hooks lint valgrind \
+	@for d in obj unit replay attacks asan libfuzzer hooks lint valgrind \
 	    coverage bench; do rm -rf $(B)/$$d; done
 	@cd $(B) 2>/dev/null && rm -f $(PROGS) || true
 

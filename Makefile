@@ -179,12 +179,12 @@ LINT_OFF = -Wno-analyzer-malloc-leak
 # Of gcc 12, where it joins the error of one call with the success of another:
 # a file that was loaded has text; a begin was found; a grown message is there;
 # a request has a kind.
-$(B)/lint/obj/common/conf.o: LINT_OFF += -Wno-analyzer-null-argument \
+$(B)/lint/obj/common/base/conf.o: LINT_OFF += -Wno-analyzer-null-argument \
 	-Wno-analyzer-use-of-uninitialized-value
-$(B)/lint/obj/common/redact.o: LINT_OFF += \
+$(B)/lint/obj/common/output/redact.o: LINT_OFF += \
 	-Wno-analyzer-use-of-uninitialized-value
-$(B)/lint/obj/net/ws.o: LINT_OFF += -Wno-analyzer-null-argument
-$(B)/lint/obj/net/hub_request.o: LINT_OFF += -Wno-analyzer-null-dereference
+$(B)/lint/obj/net/codec/ws.o: LINT_OFF += -Wno-analyzer-null-argument
+$(B)/lint/obj/net/hub/hub_request.o: LINT_OFF += -Wno-analyzer-null-dereference
 
 CC_coverage = $(CLANG)
 CFLAGS_coverage = -g -O0 -fprofile-instr-generate -fcoverage-mapping

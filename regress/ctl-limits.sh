@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# common/base/limits.h: how many operators the hub serves at once, all of them and
-# those of one user; one more hears why.
+# common/base/limits.h: how many operators the hub serves at once, all of them
+# and those of one user; one more hears why.
 tid="the number of operators is bounded"
 . "$SRC/regress/e2e-lib.sh"
 
 bound()
 {
-	sed -n "s/^#define $1 \([0-9]*\).*/\1/p" "$SRC/common/limits.h"
+	sed -n "s/^#define $1 \([0-9]*\).*/\1/p" "$SRC/common/base/limits.h"
 }
 getent group cloop >/dev/null || skip "no group cloop: make users"
 e2e_hub

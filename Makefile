@@ -11,6 +11,7 @@
 #			valgrind, 100 000 sessions
 #	make lint	gcc -fanalyzer, clang-tidy, cppcheck over all sources
 #	make bench	us beside our peers: [ROW="idle parse"] [ROUNDS=5]
+#	make count	the product's lines by folder, and lengths of functions
 #	make install	DESTDIR= and prefix= are honoured
 #
 # There are seven trees of objects: build/ (gcc, optimised, hardened),
@@ -130,7 +131,8 @@ LIBEXEC_PROGS = cloopd-net cloopd-key cloopd-ctl cloopd-fence agentd-fetch \
 # These goals must work before configure can (demo and check install the
 # packages first and then call make again).
 
-SETUP_GOALS = deps deps-build deps-bench deps-lint users demo check clean distclean help
+SETUP_GOALS = deps deps-build deps-bench deps-lint users demo check count \
+	clean distclean help
 ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 include build/config.mk
 endif
@@ -177,12 +179,12 @@ LINT_OFF = -Wno-analyzer-malloc-leak
 # Of gcc 12, where it joins the error of one call with the success of another:
 # a file that was loaded has text; a begin was found; a grown message is there;
 # a request has a kind.
-$(B)/lint/obj/common/conf.o: LINT_OFF += -Wno-analyzer-null-argument \
+$(B)/lint/obj/common/base/conf.o: LINT_OFF += -Wno-analyzer-null-argument \
 	-Wno-analyzer-use-of-uninitialized-value
-$(B)/lint/obj/common/redact.o: LINT_OFF += \
+$(B)/lint/obj/common/output/redact.o: LINT_OFF += \
 	-Wno-analyzer-use-of-uninitialized-value
-$(B)/lint/obj/net/ws.o: LINT_OFF += -Wno-analyzer-null-argument
-$(B)/lint/obj/net/hub_request.o: LINT_OFF += -Wno-analyzer-null-dereference
+$(B)/lint/obj/net/codec/ws.o: LINT_OFF += -Wno-analyzer-null-argument
+$(B)/lint/obj/net/hub/hub_request.o: LINT_OFF += -Wno-analyzer-null-dereference
 
 CC_coverage = $(CLANG)
 CFLAGS_coverage = -g -O0 -fprofile-instr-generate -fcoverage-mapping
@@ -211,6 +213,7 @@ MAINS = $(foreach p,$(PROGS),$(MAIN_$(p)).o)
 UNIT_SRCS = $(wildcard regress/unit/*/*/test_*.c)
 UNIT_TESTS = $(basename $(notdir $(UNIT_SRCS)))
 FUZZERS = $(patsubst regress/fuzz/%.c,%,$(wildcard regress/fuzz/fuzz_*.c))
+ATTACKS = $(patsubst regress/attacks/%.c,%,$(wildcard regress/attacks/*.c))
 BENCHES = $(patsubst regress/bench/%.c,%,$(wildcard regress/bench/*.c))
 # Of those that run no daemon; what is not needed is not linked.
 LIBS_TEST = -Wl,--as-needed $(DAEMON_LIBS) $(LIB_SQLITE) $(LIB_SSL) \
@@ -245,7 +248,8 @@ $(1)/obj/$(f).a: $(addprefix $(1)/obj/,$(filter-out $(MAINS),\
 
 $(1)/all: $$(addprefix $(1)/,$$(PROGS))
 $(1)/tests: $$(addprefix $(1)/unit/,$$(UNIT_TESTS)) \
-	$$(addprefix $(1)/replay/,$$(FUZZERS))
+	$$(addprefix $(1)/replay/,$$(FUZZERS)) \
+	$$(addprefix $(1)/attacks/,$$(ATTACKS))
 .PHONY: $(1)/all $(1)/tests
 -include $$(shell find $(1)/obj -name '*.d' 2>/dev/null)
 endef
@@ -266,7 +270,9 @@ PROGRAMS = $(foreach p,$(PROGS),$(eval $(call LINK,$(1)/$(p),$(1),$(2),\
     $(MAIN_$(p)).o $(3),$(call IN,$(call FOLDER,$(MAIN_$(p)))),$(LIBS_$(p)))))
 TESTS = $(foreach s,$(UNIT_SRCS),$(eval $(call LINK,\
     $(1)/unit/$(basename $(notdir $(s))),$(1),$(2),$(s:.c=.o),\
-    $(call IN,$(patsubst regress/unit/%,%,$(call FOLDER,$(s)))),$(LIBS_TEST))))
+    $(call IN,$(patsubst regress/unit/%,%,$(call FOLDER,$(s)))),$(LIBS_TEST)))) \
+    $(foreach a,$(ATTACKS),$(eval $(call LINK,$(1)/attacks/$(a),$(1),$(2),\
+    regress/attacks/$(a).o,$(COMMON),$(LIBS_TEST))))
 FUZZ = $(foreach f,$(FUZZERS),$(eval $(call LINK,$(1)/$(f),$(2),$(3),\
     regress/fuzz/$(f).o regress/fuzz/main.o,\
     $(call IN,$(or $(IN_$(f)),common/base)),$(4) $(LIBS_$(f)) $(LIBS_TEST))))
@@ -405,6 +411,12 @@ $(B)/lint/cppcheck.ok: $(LINT_SRCS) regress/lint/cppcheck.txt \
 	    -I. -D_GNU_SOURCE $(PATH_DEFS) $(LINT_DIRS)
 	@touch $@
 
+# The product is what stands outside of regress.
+count:
+	@find * -path regress -prune -o -path build -prune -o \
+	    \( -name '*.[ch]' -o -name '*.def' \) -print | \
+	    xargs python3 regress/count.py
+
 # make fuzz SECONDS=n [LTESTS=name]: libFuzzer on each decoder in turn.  With
 # CPU=n instead: until each has had n seconds of processor time in all.
 SECONDS = 30
@@ -499,7 +511,7 @@ install-dirs:
 	@[ ! -d /run/systemd/system ] || systemctl daemon-reload
 
 clean:
-	@for d in obj unit replay asan libfuzzer hooks lint valgrind \
+	@for d in obj unit replay attacks asan libfuzzer hooks lint valgrind \
 	    coverage bench; do rm -rf $(B)/$$d; done
 	@cd $(B) 2>/dev/null && rm -f $(PROGS) || true
 
@@ -508,5 +520,5 @@ distclean: clean
 	@rm -f configure config.log config.status
 
 FORCE:
-.PHONY: all asan help lint deps deps-build deps-bench deps-lint check check-slow check-build unit regress peer \
+.PHONY: all asan help lint count deps deps-build deps-bench deps-lint check check-slow check-build unit regress peer \
 	fuzz fuzz-coverage bench demo users install install-dirs clean distclean FORCE

@@ -1,6 +1,8 @@
 tid="MaxPending, MaxPerSource, PerSourcePenalty, at the bound and past it"
 # From several addresses of both families.
 trees=one
+# Its penalties are seconds.
+alone=yes
 . "$SRC/regress/abuse/netns.inc"
 
 # `max' is less than four times `auth'.

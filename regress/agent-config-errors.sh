@@ -21,7 +21,7 @@ refused()
 {
 	want=$1 text=$2 what=$3
 	shift 3
-	timeout 20 "$AGENTD" -d -f "$TMP/conf" "$@" >"$TMP/out" 2>&1
+	timeout 60 "$AGENTD" -d -f "$TMP/conf" "$@" >"$TMP/out" 2>&1
 	got=$?
 	if [ "$got" -ne "$want" ]; then
 		fail "$what: status $got, expected $want"

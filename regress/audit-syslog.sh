@@ -37,10 +37,12 @@ END
 start_syslogd()
 {
 	rm -f "$TMP/syslog/socket"
-	python3 "$TMP/syslogd.py" "$TMP/syslog/socket" "$TMP/messages" &
+	python3 "$TMP/syslogd.py" "$TMP/syslog/socket" "$TMP/messages" \
+	    2>"$TMP/syslogd.err" &
 	syslogd=$!
 	track "$syslogd"
-	wait_for 10 test -S "$TMP/syslog/socket" || fatal "no syslog"
+	wait_up 30 "no syslog" "$TMP/syslogd.err" "$syslogd" \
+	    test -S "$TMP/syslog/socket"
 }
 
 logged()
@@ -59,7 +61,7 @@ ctl grant add tok --to any >/dev/null
 run "a workload borrows" ctl run --on edge --secret tok -- true
 ctl --json audit >"$TMP/audit"
 last=$(tail -n 1 "$TMP/audit" | json "d['seq']")
-wait_for 10 logged " seq=$last " || fail "row $last did not come"
+wait_for 30 logged " seq=$last " || fail "row $last did not come"
 if python3 - "$TMP/audit" "$TMP/messages" <<'END'
 import json, re, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
@@ -94,13 +96,13 @@ logged "$marker" && fail "the secret is in syslog" ||
 
 # Away: counted, not waited for.  Back, at the same place: it goes on.
 kill "$syslogd"
-wait_for 10 e2e_is_gone "$syslogd"
+wait_for 30 e2e_is_gone "$syslogd"
 run "without a syslogd the hub works" ctl grant add tok --to any
-wait_for 10 grep -q 'event=audit-syslog.*lost=' "$TMP/hub.log" &&
+wait_for 30 grep -q 'event=audit-syslog.*lost=' "$TMP/hub.log" &&
     pass "and says what was lost" || fail "nothing of it in the log"
 start_syslogd
 run "with it again" ctl grant add tok --to executor:agent_x --ttl 60s
-wait_for 10 logged 'executor:agent_x' && pass "rows come again" ||
+wait_for 30 logged 'executor:agent_x' && pass "rows come again" ||
     fail "none after syslogd is back"
 
 # Nobody reads it: the hub does not wait.
@@ -115,10 +117,10 @@ done
 kill -CONT "$syslogd"
 
 # The first row after a start is not lost.
-wait_for 10 logged 'executor:agent_x'
+wait_for 30 logged 'executor:agent_x'
 e2e_stop "$hub_pid"
 e2e_start_hub
 ctl grant add tok --to executor:agent_y >/dev/null
-wait_for 10 logged 'executor:agent_y' &&
+wait_for 30 logged 'executor:agent_y' &&
     pass "the first row of a new start comes" || fail "it does not come"
 run "the chain is whole" ctl audit verify

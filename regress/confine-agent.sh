@@ -37,7 +37,7 @@ gone() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status"; }
 "$AGENTD" -d -f "$base/conf" --label a=b >"$base/log" 2>&1 &
 agent=$!
 track $agent
-wait_for 20 confined 1 || { cat "$base/log"; fatal "no fetcher"; }
+wait_up 60 "no fetcher" "$base/log" "$agent" confined 1
 fetch=$(fetcher $agent)
 
 if [ "$(id -u)" = 0 ]; then
@@ -70,37 +70,37 @@ is "and it holds no file" "$(for fd in /proc/$fetch/fd/*; do
 	[ "${fd##*/}" -gt 2 ] && readlink "$fd"; done | grep -c ^/)" 0
 
 kill -KILL "$fetch"
-wait_for 10 gone "$fetch"
+wait_for 30 gone "$fetch"
 wait_for 20 confined 2 && pass "a killed fetcher is replaced" ||
     fail "a killed fetcher is not replaced"
 kill -0 $agent && pass "and the monitor lives" || fail "the monitor died"
 kill -USR1 $agent
-wait_for 5 grep -q event=state-fetch "$base/log" &&
+wait_for 20 grep -q event=state-fetch "$base/log" &&
     pass "SIGUSR1 dumps the state" || fail "no state dump"
 kill -HUP $agent
-wait_for 5 grep -q "event=reload result=ok" "$base/log" &&
+wait_for 20 grep -q "event=reload result=ok" "$base/log" &&
     pass "SIGHUP reads the file again" || fail "no reload"
 echo "Frobnicate yes" >>"$base/conf"
 kill -HUP $agent
-wait_for 5 grep -q "event=reload result=failed" "$base/log" &&
+wait_for 20 grep -q "event=reload result=failed" "$base/log" &&
     kill -0 $agent && pass "a bad file changes nothing" ||
     fail "a bad file was not noticed"
 sed -i '$d' "$base/conf"
 
-timeout 20 "$AGENTD" -d -f "$base/conf" >"$base/log2" 2>&1
+timeout 60 "$AGENTD" -d -f "$base/conf" >"$base/log2" 2>&1
 is "a second agent on the same state is refused" $? 1
 grep -q "$base/state/agentd.lock" "$base/log2" && pass "with the reason" ||
     fail "without the reason"
 
 fetch=$(fetcher $agent)
 kill -KILL $agent
-wait_for 10 gone "$fetch" && pass "the fetcher dies with its monitor" ||
+wait_for 30 gone "$fetch" && pass "the fetcher dies with its monitor" ||
     fail "the fetcher outlives its monitor"
 "$AGENTD" -d -f "$base/conf" >"$base/log" 2>&1 &
 agent=$!
 track $agent
-wait_for 20 confined 1 && pass "the next one starts at once" ||
-    fail "no start after a kill"
+wait_up 60 "no start after a kill" "$base/log" "$agent" confined 1
+pass "the next one starts at once"
 kill -TERM $agent
 wait $agent
 is "SIGTERM ends it with 0" $? 0

@@ -77,7 +77,7 @@ hub_stop
 [ "$hub_status" = 0 ] && pass "SIGTERM ends it with 0" ||
     fail "SIGTERM: status $hub_status"
 for pid in $pids; do
-	wait_for 5 sh -c "! kill -0 $pid 2>/dev/null" ||
+	wait_for 20 sh -c "! kill -0 $pid 2>/dev/null" ||
 	    fail "process $pid stays"
 done
 [ ! -e "$TMP/run/cloopd.sock" ] && pass "no socket is left" ||
@@ -88,7 +88,7 @@ hub_start
 pids=$(cat /proc/$hub/task/$hub/children)
 kill -KILL "$hub"
 for pid in $pids; do
-	wait_for 5 sh -c "! kill -0 $pid 2>/dev/null" ||
+	wait_for 20 sh -c "! kill -0 $pid 2>/dev/null" ||
 	    fail "process $pid outlives its monitor"
 done
 pass "children end with a killed monitor"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# common/base/limits.h: how many operators the hub serves at once, all of them and
-# those of one user; one more hears why.
+# common/base/limits.h: how many operators the hub serves at once, all of them
+# and those of one user; one more hears why.
 tid="the number of operators is bounded"
 . "$SRC/regress/e2e-lib.sh"
 

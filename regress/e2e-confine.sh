@@ -29,7 +29,7 @@ e2e_on_finish()
 ctl run --on edge-1 --workdir other --detach --name neighbour -- \
     sh -c "exec sleep 3600.$mark" >"$TMP/neighbour" ||
     fatal "the neighbour does not start"
-wait_for 10 pgrep -f "sleep 3600.$mark" || fatal "the neighbour does not run"
+wait_for 30 pgrep -f "sleep 3600.$mark" || fatal "the neighbour does not run"
 neighbour=$(pgrep -f "^sleep 3600.$mark")
 setpriv --reuid=_cloop-work --regid=_cloop-work --clear-groups \
     sleep "7200.$mark" &
@@ -225,10 +225,10 @@ start daemons "
     nohup sleep 95.$mark >/dev/null 2>&1 &
     trap '' TERM HUP INT
     while :; do sleep 96.$mark; done"
-wait_for 10 pgrep -f "sleep 96.$mark" >/dev/null || fail "daemons do not run"
-wait_for 5 pgrep -f "sleep 93.$mark" >/dev/null || fail "no double fork"
+wait_for 30 pgrep -f "sleep 96.$mark" >/dev/null || fail "daemons do not run"
+wait_for 20 pgrep -f "sleep 93.$mark" >/dev/null || fail "no double fork"
 run "kill answers" ctl kill -- "$handle"
-wait_for 10 gone 'sleep 9.' &&
+wait_for 30 gone 'sleep 9.' &&
     pass "setsid, double fork, nohup, a deaf leader: killed" ||
     fail "survivors: $(pgrep -af "sleep 9..$mark")"
 ctl wait -- "$handle" >/dev/null 2>&1
@@ -241,7 +241,7 @@ ctl wait -- "$handle" >/dev/null 2>&1
 status=$?
 [ $status -eq 3 ] && pass "a leader that leaves daemons: its own code" ||
     fail "a leader that leaves daemons: $status"
-wait_for 10 gone 'sleep 8.' && pass "they end with it" ||
+wait_for 30 gone 'sleep 8.' && pass "they end with it" ||
     fail "survivors: $(pgrep -af "sleep 8..$mark")"
 
 tasks()
@@ -286,5 +286,5 @@ wait_for 30 none && pass "all of it is gone" ||
     fail "$(tasks) tasks are left"
 
 run "the neighbour is killed" ctl kill -- "$(cat "$TMP/neighbour")"
-wait_for 10 e2e_is_gone "$neighbour" && pass "and gone" ||
+wait_for 30 e2e_is_gone "$neighbour" && pass "and gone" ||
     fail "the neighbour survives"

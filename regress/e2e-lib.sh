@@ -8,6 +8,8 @@
 #	e2e_agent NAME [LINE...]	enroll and start a device, wait for it
 #	ctl ARGUMENT...		cloopctl with the hub's socket
 #	e2e_start_hub, e2e_start_agent NAME	start again with the same files
+#	e2e_online NAME		until the device started last is there
+#	e2e_tokens COUNT	enrollment tokens in $TMP/tokens
 #	e2e_stop PID [SIGNAL]	end a daemon and wait
 #	e2e_handle NAME		handle of the newest workload of that name
 #	e2e_children PID	pids of its children
@@ -43,14 +45,6 @@ json()
 	python3 -c "import json,sys; d=json.load(sys.stdin); print($1)"
 }
 
-e2e_port()
-{
-	python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])'
-}
-
 # e2e_fatal TEXT FILE: with the end of a log.
 e2e_fatal()
 {
@@ -72,13 +66,13 @@ e2e_start_hub()
 	$E2E_HUB_IN cloopd -d -f "$TMP/cloopd.conf" >>"$TMP/hub.log" 2>&1 &
 	hub_pid=$!
 	track "$hub_pid"
-	wait_for 30 e2e_has_more "$TMP/hub.log" event=ready "${e2e_ready:-0}" ||
-	    e2e_fatal "the hub does not start" "$TMP/hub.log"
+	wait_up 60 "the hub does not start" "$TMP/hub.log" "$hub_pid" \
+	    e2e_has_more "$TMP/hub.log" event=ready "${e2e_ready:-0}"
 }
 
 e2e_hub()
 {
-	E2E_PORT=$(e2e_port)
+	E2E_PORT=$(free_port)
 	mkdir -p "$TMP/hub" "$TMP/run"
 	[ -e "$TMP/keys" ] || cloop-keygen -A -n localhost -n "$E2E_HOST" \
 	    -o "KeyDirectory=$TMP/keys" >"$TMP/keygen.out" 2>&1 ||
@@ -116,12 +110,33 @@ e2e_start_agent()
 	track "$agent_pid"
 }
 
-# mint NAME: a bundle in $TMP/NAME.bundle.
+# e2e_online NAME: the device started last comes online, or the script ends.
+e2e_online()
+{
+	wait_up 60 "$1 does not come online" "$TMP/$1.log" "$agent_pid" \
+	    is_online "$1"
+}
+
+# e2e_mint NAME: a bundle in $TMP/NAME.bundle.
 e2e_mint()
 {
 	cloop-enroll -s "$TMP/run/cloopd.sock" mint --name "$1" \
 	    --label "name=$1" --bundle-file "$TMP/$1.bundle" \
 	    >"$TMP/mint.out" 2>&1 || e2e_fatal "no token" "$TMP/mint.out"
+}
+
+# e2e_tokens COUNT: in $TMP/tokens.  One process a token, four at a time: the
+# order does not matter.
+e2e_tokens()
+{
+	seq "$1" | xargs -P 4 -I @ cloop-enroll \
+	    -s "$TMP/run/cloopd.sock" mint --name "a@" --json \
+	    >"$TMP/minted" 2>"$TMP/mint.err"
+	grep -o 'clet1\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\.[0-9a-f]*' \
+	    "$TMP/minted" | sort -u >"$TMP/tokens.new"
+	[ "$(wc -l <"$TMP/tokens.new")" -ge "$1" ] ||
+	    e2e_fatal "not $1 tokens" "$TMP/mint.err"
+	mv "$TMP/tokens.new" "$TMP/tokens"
 }
 
 e2e_agent()
@@ -140,8 +155,7 @@ e2e_agent()
 	} >"$TMP/$e2e_name.conf"
 	chmod 600 "$TMP/$e2e_name.conf"
 	e2e_start_agent "$e2e_name"
-	wait_for 30 is_online "$e2e_name" ||
-	    e2e_fatal "$e2e_name does not come online" "$TMP/$e2e_name.log"
+	e2e_online "$e2e_name"
 }
 
 e2e_is_gone()
@@ -184,6 +198,7 @@ e2e_finish()
 	e2e_status=$?
 	trap - EXIT
 	[ "$failures" -eq 0 ] || for log in "$TMP"/*.log; do
+		[ -e "$log" ] || continue
 		note "-- $(basename "$log")"
 		note "$(grep -v 'event=\(child-ready\|child-start\)' "$log" |
 		    tail -n "${CLOOP_LOG_LINES:-12}")"

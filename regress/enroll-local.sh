@@ -142,7 +142,7 @@ db.execute('BEGIN EXCLUSIVE')
 print('locked', flush=True)
 time.sleep(60)" >"$TMP/locked" &
 track $!
-wait_for 10 grep -q locked "$TMP/locked" || fatal "no lock"
+wait_for 30 grep -q locked "$TMP/locked" || fatal "no lock"
 status 1 "the store is in use" list --json
 member error.message <"$TMP/out" | grep -q 'in use' && pass "and says so" ||
     fail "$(cat "$TMP/out")"

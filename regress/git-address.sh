@@ -13,10 +13,11 @@ e2e_hub
 e2e_agent edge-1
 
 # A forge that takes the connection and says nothing, for as long as we look.
-python3 "$SRC/regress/fixtures/silent.py" "$TMP/port" &
+python3 "$SRC/regress/fixtures/silent.py" "$TMP/port" \
+    2>"$TMP/silent.err" &
 forge_pid=$!
 track $forge_pid
-wait_for 10 test -e "$TMP/port" || fatal "no forge"
+wait_up 30 "no forge" "$TMP/silent.err" $forge_pid test -e "$TMP/port"
 port=$(cat "$TMP/port")
 
 ctl -q run --on edge-1 --name one --git "https://localhost:$port/r.git" -- \
@@ -123,7 +124,7 @@ grep -q 'git fetch failed: .*localhost port 1' "$TMP/err" &&
 e2e_stop "$agent_pid"
 python3 "$SRC/regress/fixtures/silent.py" "$TMP/dns" 127.0.0.9 &
 track $!
-wait_for 10 test -e "$TMP/dns" || fatal "no name server"
+wait_for 30 test -e "$TMP/dns" || fatal "no name server"
 echo "nameserver 127.0.0.9" >"$TMP/resolv.conf"
 cat >"$TMP/in" <<END
 #!/bin/sh
@@ -151,6 +152,6 @@ resolver_is_gone()
 	done
 	return 0
 }
-wait_for 5 resolver_is_gone && pass "and its process" ||
+wait_for 20 resolver_is_gone && pass "and its process" ||
     fail "a resolver is left"
 e2e_finish

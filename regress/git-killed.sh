@@ -23,7 +23,7 @@ python3 regress/fixtures/relay.py "$E2E_HOST" "$E2E_LISTEN" "$E2E_PORT" \
     3000000 "$TMP/relay" 2>"$TMP/relay.err" &
 relay=$!
 track $relay
-wait_for 10 test -e "$TMP/relay" || fatal "no relay: $(cat "$TMP/relay.err")"
+wait_for 30 test -e "$TMP/relay" || fatal "no relay: $(cat "$TMP/relay.err")"
 e2e_agent edge-1
 
 # What the workload makes of the tree is known here, too.

@@ -90,10 +90,7 @@ job "$TMP/w-none" op=provision kind=git repo="$URL/open/none.git"
     pass "an empty repository is refused" || fail "empty: $(cat "$TMP/res")"
 
 # What is not https is not even asked.
-port=$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
+port=$(free_port)
 "$(git --exec-path)/git-daemon" --listen=127.0.0.1 --port="$port" \
     --base-path="$F/open" --export-all --verbose --reuseaddr \
     2>"$TMP/daemon" &
@@ -103,7 +100,7 @@ daemon_answers()
 {
 	git ls-remote "git://127.0.0.1:$port/odd.git" >/dev/null 2>&1
 }
-if wait_for 10 daemon_answers; then
+if wait_for 30 daemon_answers; then
 	asked=$(grep -c 'Connection from' "$TMP/daemon")
 	for url in "git://127.0.0.1:$port/odd.git" "file://$F/open/odd.git" \
 	    "$F/open/odd.git" "ext::sh -c touch% $TMP/mark" \

@@ -21,7 +21,7 @@ wait_for 20 grep -q event=duplicate-identity "$TMP/hub.log" &&
     "$TMP/hub.log" | cut -c1-120)" || fatal "the hub does not notice"
 changes=$(grep -c event=session-superseded "$TMP/hub.log")
 # Whoever is refused says so; one that was thrown out tries at once.
-wait_for 10 grep -q 'event=hello-refused.*duplicate-identity' \
+wait_for 30 grep -q 'event=hello-refused.*duplicate-identity' \
     "$TMP/hub.log" && pass "a newcomer is refused" || fail "no refusal"
 grep -q 'another host is connected with this identity' "$TMP/clone.log" \
     "$TMP/edge-1.log" && pass "and is told why" ||

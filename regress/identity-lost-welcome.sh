@@ -33,7 +33,7 @@ chmod 600 "$TMP/edge-1.conf"
 python3 -c 'import struct, sys
 sys.stdout.buffer.write(struct.pack("64siI", b"enroll.save", 1, 0))' \
     >"$TMP/hooks"
-CLOOP_HOOKS=$TMP/hooks CLOOP_LIBEXEC=$hooks timeout 20 \
+CLOOP_HOOKS=$TMP/hooks CLOOP_LIBEXEC=$hooks timeout 60 \
     "$hooks/cloop-agentd" -d -f "$TMP/edge-1.conf" >"$TMP/edge-1.log" 2>&1
 [ "$(od -An -tu4 -j68 -N4 "$TMP/hooks" | tr -d ' ')" = 1 ] &&
     pass "the device dies with the credential in its hands" ||
@@ -42,7 +42,7 @@ CLOOP_HOOKS=$TMP/hooks CLOOP_LIBEXEC=$hooks timeout 20 \
     [ -e "$TMP/edge-1.bundle" ] &&
     pass "it has saved nothing, and still has its token" ||
     fail "$(ls -R "$TMP/edge-1/state")"
-wait_for 10 grep -q event=enrollment-unconfirmed "$TMP/hub.log" &&
+wait_for 30 grep -q event=enrollment-unconfirmed "$TMP/hub.log" &&
     pass "the hub says that the enrollment was not finished" ||
     fail "the hub says nothing"
 ctl --json audit >"$TMP/audit"
@@ -55,10 +55,10 @@ enroll agents | grep -q 'edge-1 .*unconfirmed' &&
 # Started again as it is, it says what to do.
 : >"$TMP/edge-1.log"
 e2e_start_agent edge-1
-wait_for 15 grep -q 'used already; mint a new token' "$TMP/edge-1.log" &&
+wait_for 30 grep -q 'used already; mint a new token' "$TMP/edge-1.log" &&
     pass "with the spent token it is refused, and says what to do" ||
     fail "$(tail -n 3 "$TMP/edge-1.log")"
-wait_for 10 grep -q 'event=auth result=denied.*token_already_used' \
+wait_for 30 grep -q 'event=auth result=denied.*token_already_used' \
     "$TMP/hub.log" && pass "the hub's log has the cause" || fail "no cause"
 ctl --json audit >"$TMP/audit"
 grep '"decision":"deny"' "$TMP/audit" | grep -q 'first_peer.*token_already\|token_already.*first_peer' ||

@@ -45,15 +45,12 @@ for f in "$TMP/rubbish" "$TMP/missing" "$TMP" /dev/null; do
 done
 
 # A server of openssl's, on a port of its own.
-port=$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
+port=$(free_port)
 openssl s_server -accept "127.0.0.1:$port" -cert "$D/tls.crt" \
-    -key "$D/tls.key" -quiet >/dev/null 2>&1 </dev/null &
+    -key "$D/tls.key" -quiet >"$TMP/s_server" 2>&1 </dev/null &
 track $!
-wait_for 10 python3 -c "import socket
-socket.create_connection(('127.0.0.1', $port), 1)" || fatal "no server"
+wait_up 30 "no server" "$TMP/s_server" $! python3 -c "import socket
+socket.create_connection(('127.0.0.1', $port), 5)"
 run "-l host:port" "$K" -l "127.0.0.1:$port"
 pin=$(grep -o 'pin sha256:.*' "$TMP/all")
 grep -qF "$pin" "$TMP/run.out" && pass "shows the pin served there" ||

@@ -10,7 +10,7 @@ manager=$SRC/regress/fixtures/manager.py
 export TMP manager
 
 # What it refuses, each with the thing, the value and the remedy.
-port=$(e2e_port)
+port=$(free_port)
 mkdir -p "$TMP/hub" "$TMP/run"
 cloop-keygen -A -n localhost -n 127.0.0.1 -o "KeyDirectory=$TMP/keys" \
     >"$TMP/keygen.out" 2>&1 || e2e_fatal "no keys" "$TMP/keygen.out"
@@ -20,7 +20,7 @@ refused()
 {
 	want=$1
 	shift
-	timeout 20 python3 "$manager" "$@" -- cloopd -d -f "$TMP/empty" \
+	timeout 60 python3 "$manager" "$@" -- cloopd -d -f "$TMP/empty" \
 	    -o "ListenAgents=127.0.0.1:$port" -o "ListenStatus=none" \
 	    -o "ExternalURL=https://localhost:$port" \
 	    -o "ControlSocket=$TMP/run/cloopd.sock" \
@@ -31,7 +31,7 @@ refused()
 	    pass "refused: $want" ||
 	    { fail "status $status, not: $want"; note "$(cat "$TMP/refused")"; }
 }
-other=$(e2e_port)
+other=$(free_port)
 refused "ListenAgents 127.0.0.1:$port: .*put ListenStream=127.0.0.1:$port" \
     "127.0.0.1:$other"
 refused "for 127.0.0.1:$other, .*take ListenStream=127.0.0.1:$other out" \
@@ -76,7 +76,7 @@ done
 # Both workers accept from it.
 serves()
 {
-	seq 8 | xargs -P 8 -I @ sh -c 'timeout 5 openssl s_client \
+	seq 8 | xargs -P 8 -I @ sh -c 'timeout 20 openssl s_client \
 	    -connect "127.0.0.1:$1" </dev/null >"$TMP/s_client.@" 2>&1' \
 	    - "$E2E_PORT"
 	[ "$(cat "$TMP"/s_client.* | grep -c 'Server certificate')" = 8 ]
@@ -89,7 +89,7 @@ serves && pass "also while a worker is replaced" ||
 # The socket outlives the hub: who connects meanwhile waits.
 kill -TERM "$hub"
 wait_for 30 e2e_is_gone "$hub" || fail "the hub does not end"
-timeout 30 openssl s_client -connect "127.0.0.1:$E2E_PORT" </dev/null \
+timeout 60 openssl s_client -connect "127.0.0.1:$E2E_PORT" </dev/null \
     >"$TMP/waited" 2>&1 &
 waits=$!
 sleep 0.5

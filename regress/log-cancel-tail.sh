@@ -17,12 +17,12 @@ says()
 {
 	ctl logs -- "$h" | tail -n 1 | grep -qx "$1"
 }
-wait_for 10 says up || fatal "it does not begin"
+wait_for 30 says up || fatal "it does not begin"
 run "it is asked to end" ctl signal -- "$h" TERM
-wait_for 10 [ -e "$TMP/edge-1/work/w/said" ] ||
+wait_for 30 [ -e "$TMP/edge-1/work/w/said" ] ||
     fatal "it does not hear the signal"
 run "it is killed" ctl kill -- "$h"
-timeout 20 cloopctl -s "$TMP/run/cloopd.sock" wait -- "$h" >/dev/null 2>&1
+timeout 60 cloopctl -s "$TMP/run/cloopd.sock" wait -- "$h" >/dev/null 2>&1
 status=$?
 [ $status -eq 137 ] && pass "it ends as killed" || fail "it ended: $status"
 { echo up; seq 1 40000; echo the-tail; } >"$TMP/want"

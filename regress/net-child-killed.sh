@@ -16,7 +16,7 @@ tls_answers()
 	ctx = ssl.create_default_context()
 	ctx.check_hostname = False
 	ctx.verify_mode = ssl.CERT_NONE
-	with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 3) as s:
+	with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 20) as s:
 	    ctx.wrap_socket(s).close()
 	PY
 }
@@ -34,11 +34,11 @@ for program in cloopd-net cloopd-key cloopd-ctl; do
 	count=$(hub_children $program | wc -l)
 	old=$(hub_children $program | head -n 1)
 	kill -KILL "$old"
-	wait_for 10 replaced $program "$count" "$old" &&
+	wait_for 30 replaced $program "$count" "$old" &&
 	    pass "$program is replaced" || fail "$program is not replaced"
-	wait_for 10 hub_ctl status && pass "the hub answers" ||
+	wait_for 30 hub_ctl status && pass "the hub answers" ||
 	    fail "the hub does not answer"
-	wait_for 10 tls_answers && pass "TLS answers" ||
+	wait_for 30 tls_answers && pass "TLS answers" ||
 	    fail "TLS does not answer"
 done
 kill -0 "$hub" && pass "the monitor is the same" ||
@@ -51,11 +51,11 @@ i=0
 while [ $i -lt 4 ]; do
 	pid=$(hub_children cloopd-key | head -n 1)
 	[ -z "$pid" ] || kill -KILL "$pid"
-	wait_for 10 sh -c "! kill -0 ${pid:-1} 2>/dev/null"
-	wait_for 10 replaced cloopd-key 1 "$pid"
+	wait_for 30 sh -c "! kill -0 ${pid:-1} 2>/dev/null"
+	wait_for 30 replaced cloopd-key 1 "$pid"
 	i=$((i + 1))
 done
-wait_for 10 tls_answers && pass "TLS answers after five ends of cloopd-key" ||
+wait_for 30 tls_answers && pass "TLS answers after five ends of cloopd-key" ||
     fail "TLS does not answer any more"
 hub_stop
 [ "$hub_status" = 0 ] && pass "an orderly stop afterwards" ||

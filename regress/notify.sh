@@ -7,7 +7,7 @@ tid="what the hub tells its service manager"
 . "$SRC/regress/fixtures/hub.inc"
 
 hub_make
-python3 - "$TMP/notify" >"$TMP/heard" <<'PY' &
+python3 - "$TMP/notify" >"$TMP/heard" 2>"$TMP/hears.err" <<'PY' &
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.bind(sys.argv[1])
@@ -16,7 +16,7 @@ while True:
     print(s.recv(4096).decode(), flush=True)
 PY
 track $!
-wait_for 10 test -S "$TMP/notify" || fatal "no socket to listen on"
+wait_up 30 "no socket to listen on" "$TMP/hears.err" $! test -S "$TMP/notify"
 export NOTIFY_SOCKET="$TMP/notify" WATCHDOG_USEC=400000
 hub_start
 
@@ -24,7 +24,7 @@ heard() { grep -q "^$1" "$TMP/heard"; }
 beats() { [ "$(grep -c '^WATCHDOG=1' "$TMP/heard")" -ge 3 ]; }
 hears()
 {
-	wait_for 10 "$@" && pass "$*" || fail "not heard: $*"
+	wait_for 30 "$@" && pass "$*" || fail "not heard: $*"
 }
 
 hears heard READY=1

@@ -17,7 +17,7 @@ origin()
 	ctx = ssl.create_default_context()
 	ctx.check_hostname = False
 	ctx.verify_mode = ssl.CERT_NONE
-	with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 3) as s:
+	with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 20) as s:
 	    t = ctx.wrap_socket(s)
 	    t.sendall(("GET /api/executors/connect HTTP/1.1\r\nHost: x\r\n"
 	        "Connection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -32,14 +32,14 @@ is() { [ "$(origin "$2")" = "$1" ]; }
 run "an unknown origin is refused" is 403 https://new.example
 echo "AllowedOrigin https://new.example" >>"$TMP/cloopd.conf"
 kill -HUP "$hub"
-wait_for 10 is 401 https://new.example &&
+wait_for 30 is 401 https://new.example &&
     pass "SIGHUP: the new origin is let in" ||
     fail "SIGHUP: the new origin is not let in"
 
 cp "$TMP/cloopd.conf" "$TMP/good.conf"
 echo "LogFormat loud" >>"$TMP/cloopd.conf"
 kill -HUP "$hub"
-wait_for 10 hub_says 'event=reload result=failed' &&
+wait_for 30 hub_says 'event=reload result=failed' &&
     pass "a bad file is reported" || fail "a bad file is not reported"
 grep 'event=reload result=failed' "$TMP/cloopd.log" |
     grep -q 'cloopd.conf:12: .*kept=old-configuration' &&
@@ -60,7 +60,7 @@ hub_says 'event=reload keyword=NetWorkers' &&
     pass "and left alone" || fail "the number of workers changed"
 
 kill -USR1 "$hub"
-wait_for 5 hub_says 'event=dump-child child=cloopd-net/2' &&
+wait_for 20 hub_says 'event=dump-child child=cloopd-net/2' &&
     pass "SIGUSR1 writes a state dump" || fail "no state dump"
 hub_stop
 [ "$hub_status" = 0 ] && pass "an orderly stop" || fail "status $hub_status"

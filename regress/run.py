@@ -14,8 +14,13 @@ Most tests wait more than they compute, so JOBS of them (one per core) run
 side by side, each with a /dev/shm of its own; never the same one of both
 trees.  A script with the line `alone=yes` measures or fills the machine and
 has it for itself.
+
+A script with the line `expected="CAUSE"` shows a fault that stands: its points
+fail and count as skipped, for that cause; `expected_2="CAUSE"` says so of its
+second point only.  One that passes is a failure: the line has to go.
 """
 import argparse
+import glob
 import os
 import re
 import signal
@@ -48,7 +53,7 @@ class Result:
     """What one file, or all of them, came to."""
 
     def __init__(self):
-        self.passed = self.failed = self.skipped = 0
+        self.passed = self.failed = self.skipped = self.seen = 0
         self.reasons, self.trouble, self.notes = Counter(), [], []
 
     def add(self, other):
@@ -70,22 +75,49 @@ class Result:
             self.passed, self.failed, self.skipped)
 
 
-def read_tap(text, exceptions=()):
+class Exceptions:
+    """Points that are known to fail, each with the reason."""
+
+    def __init__(self, by_text=(), by_number=None):
+        self.by_text, self.by_number = by_text, by_number or {}
+
+    def __bool__(self):
+        return bool(self.by_text or self.by_number)
+
+    def find(self, number, text):
+        """The reason, or None."""
+        for part, reason in self.by_text:
+            if part in text:
+                return reason
+        return self.by_number.get(number) or self.by_number.get(0)
+
+    @classmethod
+    def of_script(cls, path):
+        """The lines `expected="CAUSE"` and `expected_N="CAUSE"`."""
+        with open(path, encoding="utf-8") as file:
+            lines = re.findall(r'^expected(?:_(\d+))?="(.*)"$', file.read(),
+                               re.MULTILINE)
+        return cls(by_number={int(n or 0): "known to fail: " + cause
+                              for n, cause in lines})
+
+
+def read_tap(text, exceptions=Exceptions()):
     """The Result of a TAP text; points that never ran are failures."""
-    result, plan, seen, open_point = Result(), None, 0, None
+    result, plan, open_point = Result(), None, None
     for line in text.splitlines():
         match = POINT.match(line)
         if match:
-            seen += 1
+            result.seen += 1
             open_point = read_point(result, match, exceptions)
         elif re.match(r"1\.\.\d+", line):
             plan = int(line[3:].split()[0])
         elif line.startswith("#") and open_point is not None:
             open_point.append(line)
     if plan is None:
-        result.fail("ended early, after %d points" % seen, last_words(text))
-    elif seen < plan:
-        result.fail("%d planned points did not run" % (plan - seen))
+        result.fail("ended early, after %d points" % result.seen,
+                    last_words(text))
+    elif result.seen < plan:
+        result.fail("%d planned points did not run" % (plan - result.seen))
     return result
 
 
@@ -100,14 +132,16 @@ def last_words(text):
 
 def read_point(result, match, exceptions):
     failed, text, reason = match.groups()
-    excused = next((e for e in exceptions if e[0] in (text or "")), None)
+    excused = exceptions.find(result.seen, text or "")
     if failed and excused:
-        result.skip(excused[1])
+        result.skip(excused)
     elif failed:
         result.fail("not ok - %s" % text)
         return result.trouble[-1]
     elif reason is not None:
         result.skip(reason or "no reason given")
+    elif excused and exceptions.by_number:
+        result.fail("passes now, remove expected=: %s" % text)
     else:
         result.passed += 1
         if excused:
@@ -115,7 +149,7 @@ def read_point(result, match, exceptions):
     return None
 
 
-def run_command(argv, env, limit, exceptions=()):
+def run_command(argv, env, limit, exceptions=Exceptions()):
     """Run one test in its own process group under a deadline."""
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(argv, env=env, cwd=TOP, stdout=out,
@@ -172,7 +206,8 @@ class Runner:
             ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1",
             UBSAN_OPTIONS="print_stacktrace=1")
 
-    def run(self, name, tree, argv, kind, exceptions=(), alone=False):
+    def run(self, name, tree, argv, kind, exceptions=Exceptions(),
+            alone=False):
         """Queue one test."""
         if not self.wanted(name):
             return
@@ -238,16 +273,13 @@ class Runner:
 
     def regress(self, tree):
         first = tree == self.options.build[0]
-        for name in sorted(os.listdir(HERE)):
-            if not name.endswith(".sh") or name in (
-                    "test-exec.sh", "e2e-lib.sh", "demo.sh"):
-                continue
-            path = os.path.join(HERE, name)
+        for path in scripts():
             if not first and says(path, "trees=one"):
                 continue
-            self.run("regress/" + name[:-3], tree,
+            self.run(os.path.relpath(path, TOP)[:-3], tree,
                      ["/bin/sh", os.path.join(HERE, "test-exec.sh"), path],
-                     "regress", alone=says(path, "alone=yes"))
+                     "regress", Exceptions.of_script(path),
+                     says(path, "alone=yes"))
 
     def peer(self, tree):
         """The black-box suite: the areas that must pass so far."""
@@ -281,6 +313,14 @@ def programs(folder):
                   if os.access(os.path.join(folder, n), os.X_OK))
 
 
+def scripts():
+    """Those of this directory and of attacks/."""
+    return [path for folder in (HERE, os.path.join(HERE, "attacks"))
+            for path in sorted(glob.glob(folder + "/*.sh"))
+            if os.path.basename(path) not in (
+                "test-exec.sh", "e2e-lib.sh", "demo.sh")]
+
+
 def says(path, text):
     """Whether a script has that line, such as trees=one."""
     with open(path, encoding="utf-8") as file:
@@ -296,7 +336,7 @@ def find_peer():
 
 
 def peer_areas():
-    """[(area, [(text of a point, reason)])] of regress/peer-areas."""
+    """[(area, Exceptions)] of regress/peer-areas."""
     areas = {}
     with open(os.path.join(HERE, "peer-areas"), encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
@@ -312,7 +352,7 @@ def peer_areas():
                 sys.exit("peer-areas:%d: an exception needs ' -- reason'"
                          % number)
             points.append((text, reason[0]))
-    return list(areas.items())
+    return [(area, Exceptions(points)) for area, points in areas.items()]
 
 
 def arguments():

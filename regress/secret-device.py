@@ -20,6 +20,9 @@ import time
 
 import websockets
 
+sys.dont_write_bytecode = True
+import daemons                          # noqa: E402
+
 BUILD, TMP = os.environ["BUILD"], os.environ["TMP"]
 TOKEN = ("clet1.AAECAwQFBgcICQoL.ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8"
          ".e57ff68ef8872e73df024eef4475a64b")
@@ -38,7 +41,7 @@ def point(holds, text, detail=""):
           ("" if holds else ": " + str(detail)), flush=True)
 
 
-def until(check, seconds=20):
+def until(check, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if check():
@@ -110,8 +113,8 @@ class Hub:
                 frame[key] = value
         await socket.send(json.dumps(dict(frame, payload=payload)))
 
-    def ask(self, kind, payload, handle="", seconds=30):
-        self.up.wait(30)
+    def ask(self, kind, payload, handle="", seconds=60):
+        self.up.wait(60)
         self.serial = getattr(self, "serial", 0) + 1
         asyncio.run_coroutine_threadsafe(self.put(
             self.socket, kind, payload, "q%d" % self.serial, handle),
@@ -151,7 +154,10 @@ class Device:
             [BUILD + "/cloop-agentd", "-d", "-f", TMP + "/conf"],
             stderr=open(TMP + "/log", "ab"), env={
                 "PATH": os.environ["PATH"], "CLOOP_LIBEXEC": BUILD})
-        if not self.hub.up.wait(30):
+        if not self.hub.up.wait(60):
+            for line in daemons.why(TMP + "/log", self.daemon.pid,
+                                    self.daemon.poll()):
+                print("note " + line)
             raise SystemExit("fail the device did not connect")
 
     def run(self, script, handle, work="w", env=()):
@@ -310,7 +316,7 @@ def nowhere(hub, device):
     point(until(lambda: "h1" in hub.ended), "the run ends")
     point(MARK not in hub.output["h1"], "nothing of it reached the hub",
           hub.output["h1"])
-    point(until(lambda: not os.path.exists(os.path.dirname(path)), 5),
+    point(until(lambda: not os.path.exists(os.path.dirname(path)), 30),
           "the directory is gone", path)
     hits = search_files(TMP, "/dev/shm") + search_processes(device)
     point(not hits, "afterwards the marker is nowhere", hits)
@@ -336,7 +342,7 @@ def crash(hub, device):
     point("[redacted]." in hub.output["h1"] and
           MARK not in hub.output["h1"], "its output stays redacted",
           hub.output["h1"])
-    point(until(lambda: set(leases()) <= device.before, 5),
+    point(until(lambda: set(leases()) <= device.before, 30),
           "and its directory is gone", leases())
     path = device.run('echo "$CFG"; sleep 99', "h2", "w2")
     shims = [int(p) for p, c in device.ours().items() if c == "cloop-shim"]
@@ -347,7 +353,7 @@ def crash(hub, device):
     point(os.path.exists(path), "agent and workload killed: the file is "
           "still there")
     device.start()
-    point(until(lambda: not os.path.exists(os.path.dirname(path)), 5),
+    point(until(lambda: not os.path.exists(os.path.dirname(path)), 30),
           "the next start wipes it", path)
     hits = search_files(TMP, "/dev/shm")
     point(not hits, "no plaintext is left", hits)

@@ -94,9 +94,10 @@ gone "after a start that was overtaken"
 wait_for 20 is_over one && pass "it does not run" || fail "it runs: $(ctl ps)"
 
 # --- while its tree is fetched, from a server that never says a word
-python3 "$SRC/regress/fixtures/silent.py" "$TMP/port" &
+python3 "$SRC/regress/fixtures/silent.py" "$TMP/port" \
+    2>"$TMP/silent.err" &
 track $!
-wait_for 10 test -e "$TMP/port" || fatal "no server"
+wait_up 30 "no server" "$TMP/silent.err" $! test -e "$TMP/port"
 ctl run --detach --on edge --secret kube --name tree \
     --git "https://127.0.0.1:$(cat "$TMP/port")/o/n.git" -- true \
     >"$TMP/tree.out" 2>&1 &
@@ -192,6 +193,6 @@ wait_for 30 state_is revoked && pass "and has it confirmed" ||
 gone "after the restart"
 wait_for 20 is_over five && pass "the workload is gone" ||
     fail "it runs: $(ctl ps)"
-wait_for 10 no_lease && pass "nothing is lent any more" ||
+wait_for 30 no_lease && pass "nothing is lent any more" ||
     fail "lent: $(ctl --json lease ls)"
 run "the audit chain is whole" ctl audit verify

@@ -17,9 +17,9 @@ start_shimd()
 	    "$CLOOP_LIBEXEC/cloop-shimd" >>"$TMP/shimd.log" 2>&1 &
 	manager_pid=$!
 	track "$manager_pid"
-	wait_for 20 e2e_has_more "$TMP/shimd.log" event=confined \
-	    "${shimd_ready:-0}" ||
-	    e2e_fatal "cloop-shimd does not start" "$TMP/shimd.log"
+	wait_up 60 "cloop-shimd does not start" "$TMP/shimd.log" \
+	    "$manager_pid" e2e_has_more "$TMP/shimd.log" event=confined \
+	    "${shimd_ready:-0}"
 	shimd=$(e2e_children "$manager_pid" | tr -d ' ')
 }
 # status FIELD PID
@@ -37,7 +37,7 @@ is() { [ "$2" = "$3" ] && pass "$1" || { fail "$1"; note "$2, not $3"; }; }
 # says LOG PATTERN TEXT
 says()
 {
-	wait_for 10 grep -q -- "$2" "$TMP/$1" && pass "$3" ||
+	wait_for 30 grep -q -- "$2" "$TMP/$1" && pass "$3" ||
 	    { fail "$3"; note "$(tail -n 3 "$TMP/$1")"; }
 }
 
@@ -73,7 +73,7 @@ TokenFile $TMP/none.bundle
 CAFile $TMP/keys/tls.crt
 END
 chmod 600 "$TMP/none.conf"
-timeout 20 cloop-agentd -d -f "$TMP/none.conf" -o "ShimSocket=$sock" \
+timeout 60 cloop-agentd -d -f "$TMP/none.conf" -o "ShimSocket=$sock" \
     >"$TMP/none.out" 2>&1
 is "an agent without its cloop-shimd does not start" $? 1
 grep -q "ShimSocket=.$sock. .*No such file.*systemctl start cloop-shimd.socket" \
@@ -128,7 +128,7 @@ shimd=$(e2e_children "$manager_pid" | tr -d ' ')
 is "another cloop-shimd starts others" \
     "$(ctl run --on edge-1 -- echo again)" again
 ends killed
-wait_for 10 no_shims && pass "no shim is left" || fail "a shim is left"
+wait_for 30 no_shims && pass "no shim is left" || fail "a shim is left"
 
 # One agent after another needs its mounts: this one has them not.
 E2E_IN=
@@ -154,7 +154,7 @@ if grep -q "event=confinement.*cgroup=\(v2\|hybrid\)" "$TMP/shimd.log"; then
 	    fail "no $leaf*"
 	kill -KILL "$(shims)"
 	wait "$long_pid"
-	wait_for 15 sh -c "! ls -d '$leaf'*" &&
+	wait_for 30 sh -c "! ls -d '$leaf'*" &&
 	    pass "cloop-shimd sweeps that of a killed one" ||
 	    fail "$leaf* stays"
 	# Nobody's child any more, and the agent's connection is the old one's.
@@ -169,7 +169,7 @@ if grep -q "event=confinement.*cgroup=\(v2\|hybrid\)" "$TMP/shimd.log"; then
 	    fail "no $leaf*"
 	kill -KILL "$(shims)"
 	wait "$long_pid"
-	wait_for 15 sh -c "! ls -d '$leaf'*" &&
+	wait_for 30 sh -c "! ls -d '$leaf'*" &&
 	    pass "also when another cloop-shimd had started it" ||
 	    fail "$leaf* stays"
 else
@@ -185,7 +185,7 @@ hung=$?
     pass "a start without an answer fails" || fail "status $hung"
 says edge-1.log "event=shim-start ShimSocket=.*timed out" "with the reason"
 kill -CONT "$shimd"
-wait_for 10 no_shims && pass "and leaves no shim" || fail "a shim is left"
+wait_for 30 no_shims && pass "and leaves no shim" || fail "a shim is left"
 [ ! -e "$TMP/edge-1/work/late" ] && pass "nor has it run" || fail "it ran"
 is "the next one starts" "$(ctl run --on edge-1 -- echo next)" next
 

@@ -13,6 +13,13 @@
 #	note TEXT		diagnostics of the points around it
 #	track PID		a process that must be gone at the end
 #	wait_for SECONDS COMMAND...	until it succeeds; status 1 when late
+#	wait_up SECONDS TEXT LOG PID COMMAND...	the same for a daemon that was
+#			started: when it ends or is late, the point TEXT fails
+#			with why (whether it lives, how it ended, its log),
+#			and the script ends; PID "": nothing to look at
+#	not_up TEXT LOG [PID]	the same, at once
+#	free_port	prints a TCP port that nobody else gets
+#	points_of FILE	its lines "pass TEXT", "fail TEXT", "note TEXT" are ours
 #	run TEXT COMMAND...	a point: the command succeeds
 #
 # A script without points of its own is one point: tid.  `trees=one` on a
@@ -80,7 +87,7 @@ run()
 		run_status=$?
 		fail "$run_text"
 		note "status $run_status of: $*"
-		note "$(tail -n 20 "$TMP/run.out")"
+		note "$(tail -n 60 "$TMP/run.out")"
 	fi
 }
 
@@ -93,6 +100,51 @@ wait_for()
 		[ "$wait_left" -gt 0 ] || return 1
 		sleep 0.05
 	done
+}
+
+# not_up TEXT LOG [PID]
+not_up()
+{
+	up_status=
+	[ -z "${3:-}" ] || kill -0 "$3" 2>/dev/null || {
+		wait "$3"
+		up_status=$?
+	}
+	fail "$1"
+	# shellcheck disable=SC2086
+	note "$(python3 "$SRC/regress/daemons.py" why "$2" ${3:-} $up_status)"
+	exit 1
+}
+
+# wait_up SECONDS TEXT LOG PID COMMAND...
+wait_up()
+{
+	up_left=$(($1 * 20)) up_text=$2 up_log=$3 up_pid=$4
+	shift 4
+	until "$@" >/dev/null 2>&1; do
+		up_left=$((up_left - 1))
+		[ -z "$up_pid" ] || kill -0 "$up_pid" 2>/dev/null ||
+		    not_up "$up_text" "$up_log" "$up_pid"
+		[ "$up_left" -gt 0 ] ||
+		    not_up "$up_text: not in time" "$up_log" "$up_pid"
+		sleep 0.05
+	done
+}
+
+free_port()
+{
+	python3 "$SRC/regress/daemons.py" port
+}
+
+points_of()
+{
+	while read -r verdict text; do
+		case $verdict in
+		pass|ok) pass "$text" ;;
+		fail|no) fail "$text" ;;
+		note) note "$text" ;;
+		esac
+	done <"$1"
 }
 
 finish()

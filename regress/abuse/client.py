@@ -20,6 +20,11 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+sys.dont_write_bytecode = True
+import daemons                          # noqa: E402
+
 HOST = os.environ.get("ABUSE_HOST", "127.0.0.1")
 PORT = int(os.environ.get("PORT", "0"))
 TMP = os.environ.get("TMP", "/tmp")
@@ -226,6 +231,20 @@ class Device:
         self.token = welcome.get("credential", self.token)
         return w
 
+    def persist(self, address, is_needed=True):
+        """A session, or None; a worker that hangs up is not the only one."""
+        seen = set()
+        for _ in range(15):
+            try:
+                return self.session(address)
+            except (OSError, EOFError) as why:
+                seen.add(str(why)[:60])
+                time.sleep(0.2)
+        note("%s %s" % (address, sorted(seen)))
+        if is_needed:
+            raise SystemExit("no session to begin with")
+        return None
+
 
 def load_tokens(skip=0):
     with open(TMP + "/tokens") as file:
@@ -310,9 +329,10 @@ class Honest:
         self.process = subprocess.Popen(
             [sys.executable, __file__, "honest", str(n)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        if not until(lambda: self.mark()["up"] == n, 30):
-            raise SystemExit("the honest agents do not get in: %s" %
-                             self.mark())
+        if not until(lambda: self.mark()["up"] == n, 90):
+            raise SystemExit("the honest agents do not get in: %s\n%s" % (
+                self.mark(), "\n".join(daemons.why(TMP + "/hub.log",
+                                                   int(os.environ["HUB"])))))
 
     def mark(self):
         """What was measured since the last mark."""
@@ -367,7 +387,7 @@ class Siege:
     """The hub with honest agents, in peace first; then one attack a time."""
 
     # Seconds: a busy machine is not a slow hub; the slow tier has it quiet.
-    FLOOR = 0.02 if os.environ.get("ABUSE") == "many" else 0.25
+    FLOOR = 0.02 if os.environ.get("ABUSE") == "many" else 1
     GROWTH = 64 * 1024      # KiB of PSS while attacked
     SLACK = 16 * 1024       # KiB kept afterwards: arenas, caches
     LINES = 150             # log lines of one attack

@@ -36,15 +36,17 @@ drive()
 	    ($rate * $SECONDS_EACH)")"
 }
 
-apart_port=$(e2e_port)
+apart_port=$(free_port)
 "$tool" serve apart "$apart_port" "$crt" "$key" 2>"$TMP/apart.log" &
-track $!
-inside_port=$(e2e_port)
+apart=$!
+track "$apart"
+inside_port=$(free_port)
 "$tool" serve inside "$inside_port" "$crt" "$key" 2>"$TMP/inside.log" &
-track $!
-peer_port=$(e2e_port)
+inside=$!
+track "$inside"
+peer_port=$(free_port)
 openssl s_server -accept "127.0.0.1:$peer_port" -cert "$crt" -key "$key" \
-    -tls1_3 -num_tickets 0 -www -quiet >/dev/null 2>&1 </dev/null &
+    -tls1_3 -num_tickets 0 -www -quiet >"$TMP/peer.log" 2>&1 </dev/null &
 peer=$!
 track "$peer"
 is_there()
@@ -52,9 +54,10 @@ is_there()
 	python3 -c "import socket
 socket.create_connection(('127.0.0.1', $1)).close()"
 }
-for port in "$apart_port" "$inside_port" "$peer_port"; do
-	wait_for 10 is_there "$port" || fatal "no server on port $port"
-done
+wait_up 30 "no server apart" "$TMP/apart.log" "$apart" is_there "$apart_port"
+wait_up 30 "no server inside" "$TMP/inside.log" "$inside" \
+    is_there "$inside_port"
+wait_up 30 "no s_server" "$TMP/peer.log" "$peer" is_there "$peer_port"
 
 for round in $(rounds); do
 	# shellcheck disable=SC2046

@@ -32,7 +32,7 @@ if peer_ws; then
 	load_start 2 -a "127.0.0.1:$peer_port" -n "$AGENTS" -t 15000
 	load_ask 2 "pids $peer_pid"
 fi
-peer_port=$(e2e_port)
+peer_port=$(free_port)
 peer_run "$(bench_tool echo)" "$peer_port" "$TMP/keys/tls.crt" \
     "$TMP/keys/tls.key" || fatal "the echo does not start"
 load_start 3 -a "127.0.0.1:$peer_port" -n "$AGENTS" -t 15000

@@ -194,14 +194,15 @@ peer_run()
 	track "$peer_pid"
 	wait_for 20 python3 -c "import socket
 socket.create_connection(('127.0.0.1', $peer_port)).close()" && return 0
-	note "$1: $(tail -n 3 "$TMP/peer.log")"
+	note "$1: $(python3 "$SRC/regress/daemons.py" why "$TMP/peer.log" \
+	    "$peer_pid")"
 	return 1
 }
 
 peer_ws()
 {
 	have node && [ -d "$BENCH_DIR/node_modules/ws" ] || return 1
-	peer_port=$(e2e_port)
+	peer_port=$(free_port)
 	NODE_PATH=$BENCH_DIR/node_modules peer_run node \
 	    "$SRC/regress/bench/peer-ws.js" "$peer_port" "$TMP/keys/tls.crt" \
 	    "$TMP/keys/tls.key" || return 1
@@ -212,7 +213,7 @@ peer_ws()
 peer_lws()
 {
 	have libwebsockets-test-server || return 1
-	peer_port=$(e2e_port)
+	peer_port=$(free_port)
 	# The key it brings is too small for today's OpenSSL.
 	peer_run libwebsockets-test-server --port="$peer_port" --ssl -d 7 \
 	    --ssl-cert="$TMP/keys/tls.crt" --ssl-key="$TMP/keys/tls.key" ||
@@ -243,7 +244,7 @@ peer_ssh()
 	ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/host" &&
 	    ssh-keygen -q -t ed25519 -N "" -f "$TMP/ssh/user" || return 1
 	cp "$TMP/ssh/user.pub" "$TMP/ssh/authorized"
-	ssh_port=$(e2e_port)
+	ssh_port=$(free_port)
 	{
 		cat <<-END
 		ListenAddress 127.0.0.1:$ssh_port

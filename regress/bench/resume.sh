@@ -20,7 +20,7 @@ goal first ssh 1
 metric dial ms lower "the same from the new TCP connection, TLS included"
 goal dial ssh 1
 
-RELAY=$(e2e_port)
+RELAY=$(free_port)
 e2e_mint()
 {
 	cloop-enroll -s "$TMP/run/cloopd.sock" mint --name "$1" \

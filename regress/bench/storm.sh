@@ -64,7 +64,7 @@ kill_tree()
 
 e2e_hub "MaxPending 10000"
 fleet "$AGENTS"
-nginx_port=$(e2e_port)
+nginx_port=$(free_port)
 if start_nginx "$nginx_port"; then
 	version nginx "$(nginx -v 2>&1), nchan $(dpkg-query -W \
 	    -f '${Version}' libnginx-mod-nchan)"

@@ -78,14 +78,21 @@ def check(rig):
         return report(0, "a workload starts", out)
     for name, hours in (("hub", 6), (rig.agent, -6), ("hub", -6),
                         (rig.agent, 6), ("hub", 0), ("hub", -6)):
+        seen = rig.count("hub", "event=clock-jump")
         rig.set(name, hours * HOUR)
-        time.sleep(1.3)        # longer than the hub's tick
+        try:                   # the hub notices at its next tick
+            until("the word", 60 if name == "hub" else 1.3,
+                  lambda: rig.count("hub", "event=clock-jump") > seen)
+        except AssertionError:
+            if name == "hub":
+                failed += report(0, "the hub says that its clock was set",
+                                 "%d times" % seen)
     seen = rig.count("hub", "event=clock-jump")
-    failed += report(seen >= 4, "the hub says that its clock was set",
+    failed += report(seen == 4, "the hub says that its clock was set",
                      "%d times" % seen)
     skew = "event=clock-skew.*seconds=-?(216|432)\\d\\d "
     try:
-        until("the word", 30, lambda: rig.count(rig.agent, skew))
+        until("the word", 60, lambda: rig.count(rig.agent, skew))
         failed += report(1, "heartbeats go on, and the device says how far "
                          "the clocks are apart")
     except AssertionError as why:
@@ -103,28 +110,28 @@ def check(rig):
     began = time.monotonic()
     for pid in rig.ours("cloopd-net"):
         os.kill(pid, signal.SIGKILL)
-    until("the end of the session", 20,
+    until("the end of the session", 60,
           lambda: rig.count("hub", "event=session-end") >= 1, 0.02)
     rig.set(rig.agent, 30 * HOUR)
     rig.set("hub", 6 * HOUR)
-    until("another session", 30,
+    until("another session", 60,
           lambda: rig.count("hub", "event=session-up") >= 2)
-    rig.wait_online(20)
+    rig.wait_online(60)
     took = time.monotonic() - began
-    failed += report(took < 30, "back-off is seconds, not hours",
+    failed += report(took < 120, "back-off is seconds, not hours",
                      "%.1f s" % took)
 
     # A date is a date.
     rig.set("hub", 48 * HOUR)
     try:
-        until("the lease's end", 15, lambda: rig.leases() != ["live"])
+        until("the lease's end", 60, lambda: rig.leases() != ["live"])
         failed += report(1, "a grant ends when the new time is past its date")
     except AssertionError as why:
         failed += report(0, "a grant that has passed", why)
     with open(rig.path(rig.agent, "work", "w", "go"), "w",
               encoding="utf-8"):
         pass
-    row = until("the end", 20, lambda: (lambda r: r["state"] != "running"
+    row = until("the end", 60, lambda: (lambda r: r["state"] != "running"
                 and r)(rig.handles()["w"]))
     code, out = rig.ctl("logs", "--", row["handle_id"])
     want = "".join("line %d\n" % i for i in range(110)).encode()

@@ -75,7 +75,7 @@ def main():
             print("%s the workload behind it is %s afterwards" % (
                 "ok" if state == "running" else "no", state))
             rig.ctl("kill", "--", rig.handles()["w-" + name]["handle_id"])
-        until("their end", 20, lambda: all(
+        until("their end", 60, lambda: all(
             rig.handles()["w-" + name]["state"] == "killed"
             for name in ways))
     finally:

@@ -26,6 +26,11 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+sys.dont_write_bytecode = True
+import daemons                          # noqa: E402
+
 PER_ROUND = 8
 LINES, PAD = 1500, "the quick brown fox jumps over the lazy dog " * 2
 # Points where the hub or the device may have to give a start up; after any
@@ -66,6 +71,11 @@ def until(what, seconds, function, every=0.05):
         if time.monotonic() > deadline:
             raise AssertionError("%s: not in %d s" % (what, seconds))
         time.sleep(every)
+
+
+def is_free_net(number):
+    """No address of 10.number is this machine's."""
+    return " 10.%d." % number not in run("ip", "-o", "-4", "addr")
 
 
 def processes():
@@ -116,7 +126,7 @@ class Daemon:
     def stop(self):
         self.signal(signal.SIGTERM)
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -135,10 +145,10 @@ class Rig:
         self.env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8",
                     "CLOOP_LIBEXEC": self.build, "CLOOP_HOOKS": self.hooks}
         self.env.update({k: v.format(self) for k, v in env.items()})
-        self.tag = "%d" % (os.getpid() % 100000)
-        self.names = ["t%s-%d" % (self.tag, i) for i in range(nagents)]
+        self.net = daemons.take("net", 10, 209, is_free_net)
+        self.names = ["t%d-%d-%d" % (self.net, os.getpid() % 100000, i)
+                      for i in range(nagents)]
         self.agents, self.hub = [], None
-        self.net = 10 + os.getpid() % 200
         self.socket = self.path("hub", "sock")
         self.mounts = self.list_mounts()
         self.groups = self.list_groups()
@@ -166,7 +176,7 @@ class Rig:
                         self.path("keys"), "-o", "StateDirectory=" +
                         self.path("hub/state")], check=True,
                        capture_output=True, env=self.env)
-        self.port = 20000 + os.getpid() % 20000
+        self.port = daemons.port()
         self.write("hub/conf", """\
 ListenAgents 0.0.0.0:%d
 ListenStatus none
@@ -185,10 +195,13 @@ LogLevel debug
                            self.path("hub/conf")], self.path("hub/log"),
                           self.env)
         self.hub.tend()
-        until("the hub's start", 30, lambda: self.ctl("status")[0] == 0)
+        daemons.wait_up(self.hub.process, self.hub.log, "the hub's start", 90,
+                        lambda: self.ctl("status")[0] == 0)
         for i, name in enumerate(self.names):
             self.make_agent(i, name)
-        self.wait_online(40)
+        for name, agent in zip(self.names, self.agents):
+            daemons.wait_up(agent.process, agent.log, name + " online", 90,
+                            lambda n=name: self.is_online(n))
 
     def address(self, i, side=1):
         return "10.%d.%d.%d" % (self.net, i, side)
@@ -252,7 +265,7 @@ LogLevel debug
 
     # -- asking it
 
-    def ctl(self, *argv, timeout=20):
+    def ctl(self, *argv, timeout=60):
         try:
             done = subprocess.run(
                 [os.path.join(self.build, "cloopctl"), "-s", self.socket,
@@ -272,7 +285,11 @@ LogLevel debug
         document = self.ask("ps", "-a")
         return document and {h["name"]: h for h in document["handles"]}
 
-    def wait_online(self, seconds=30):
+    def is_online(self, name):
+        code, out = self.ctl("--json", "agents", name)
+        return code == 0 and b'"status":"online"' in out
+
+    def wait_online(self, seconds=90):
         def online():
             document = self.ask("agents")
             return document and [
@@ -541,7 +558,7 @@ class Torture:
                 return None
             return rows
         try:
-            rows = until("the end of all workloads", 75, over, 0.2)
+            rows = until("the end of all workloads", 150, over, 0.2)
         except AssertionError as why:
             rows = rig.handles() or {}
             wrong.append("%s: %s" % (why, {
@@ -581,7 +598,7 @@ class Torture:
                       rig.groups if is_ours_group(g)]
             return found
         try:
-            until("nothing left", 25, lambda: not left(), 0.2)
+            until("nothing left", 60, lambda: not left(), 0.2)
         except AssertionError:
             return ["left over: " + text for text in left()]
         rows = rig.handles()
@@ -596,7 +613,7 @@ class Torture:
     def is_fresh_orphan(self, name):
         """Made just before a crash: the hub's next start removes it."""
         self.rig.hub.signal(signal.SIGTERM)
-        until("the hub's restart", 30, lambda: self.rig.ask("status"))
+        until("the hub's restart", 60, lambda: self.rig.ask("status"))
         return not os.path.exists(self.rig.path("hub/state/hub/handles",
                                                 name))
 

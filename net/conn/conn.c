@@ -119,7 +119,8 @@ conn_on_ping(struct conn *c, const struct ws_event *ev)
 	memcpy(c->pong, ev->data, ev->len);
 	c->pong_len = (uint8_t)ev->len;
 	c->has_pong = 1;
-	c->ops->on_ping(c->arg);
+	if (c->ops->on_ping != NULL)
+		c->ops->on_ping(c->arg);
 }
 
 static void

@@ -41,7 +41,7 @@ struct conn_ops {
 	/* The peer's close frame. */
 	void (*on_close)(void *arg, const struct ws_event *ev);
 	void (*on_fault)(void *arg, enum conn_fault fault);
-	/* A pong waits for conn_flush(). */
+	/* A pong waits for conn_flush(); NULL: it follows anyway. */
 	void (*on_ping)(void *arg);
 };
 

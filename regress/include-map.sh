@@ -24,14 +24,15 @@ sandbox/rules		common sandbox/rules
 sandbox/shim		common sandbox/self sandbox/box sandbox/shim
 sandbox/shimd		common sandbox/self sandbox/box sandbox/shimd
 net/codec		common net/codec
-net/hub			common sandbox/self net/codec net/hub
+net/conn		common net/codec net/conn
+net/hub			common sandbox/self net/codec net/conn net/hub
 priv/monitor		common store/db sandbox/self sandbox/box sandbox/rules priv/monitor
 priv/fence		common sandbox/self sandbox/rules priv/fence
 priv/key		common sandbox/self priv/key
 priv/ctl		common sandbox/self priv/ctl
 priv/cloopctl		common sandbox/self priv/cloopctl
 agent/monitor		common sandbox/self sandbox/box agent/monitor
-agent/fetch		common sandbox/self net/codec agent/fetch
+agent/fetch		common sandbox/self net/codec net/conn agent/fetch
 agent/job		common sandbox/self sandbox/box net/codec/json.h net/codec/json_int.h agent/job
 END
 
@@ -43,7 +44,7 @@ zlib.h			agent/job
 openssl/ssl.h		net/codec net/hub agent/fetch store/keygen
 seccomp.h		sandbox
 cap-ng.h		sandbox
-event2/			net/hub priv/monitor priv/key priv/ctl priv/fence agent/monitor agent/fetch net/codec/tlsio common/msg/chan_event.c
+event2/			net/conn net/hub priv/monitor priv/key priv/ctl priv/fence agent/monitor agent/fetch net/codec/tlsio common/msg/chan_event.c
 END
 
 find common store sandbox net priv agent -name '*.[ch]' | sort >"$TMP/files"

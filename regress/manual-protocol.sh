@@ -29,8 +29,8 @@ same()
 frame_h=$(sources frame.h)
 hub_c=$(sources hub_session.c)
 hub_h=$(sources hub_session.h)
-agent_c=$(sources fetch_action.c)
-agent_h=$(sources fetch_session.h)
+agent_c=$(sources fetch_session.c)
+agent_h=$(sources fetch.h)
 for f in "$frame_h" "$hub_c" "$hub_h" "$agent_c" "$agent_h"; do
 	[ -f "$f" ] || fatal "not the name of one file: \"$f\""
 done
@@ -72,7 +72,7 @@ table()
 }
 
 table "$hub_c" HST_ HE_ '[{] HST_' >"$TMP/want"
-table "$agent_c" FS_ FE_ ', ' >>"$TMP/want"
+table "$agent_c" FST_ FEV_ ', ' >>"$TMP/want"
 sed -n 's/^\([A-Z]*\)  *\([A-Z]*\)  *\([A-Z]*\)$/\1 \2 \3/p' "$page" \
     >"$TMP/have"
 same "states and events" "$TMP/want" "$TMP/have"
@@ -86,8 +86,8 @@ names()
 	    grep -o 'X([A-Z]*[,)]' | tr -d 'X(),' | grep .
 }
 
-for l in "$hub_h HST_STATES" "$hub_h HE_EVENTS" "$agent_h FS_STATES" \
-    "$agent_h FS_EVENTS"; do
+for l in "$hub_h HST_STATES" "$hub_h HE_EVENTS" "$agent_h FETCH_STATES" \
+    "$agent_h FETCH_EVENTS"; do
 	names $l
 done >"$TMP/want"
 sed -n 's/^\.It Sy \([A-Z]*\)$/\1/p' "$page" >"$TMP/have"

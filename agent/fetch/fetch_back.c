@@ -7,32 +7,32 @@
  * memory but where we are.  A new link begins at offset 0 again, which tells
  * the hub to start over.
  */
+#include "fetch.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "fetch_back.h"
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/rule.h"
 #include "common/base/util.h"
 #include "common/model/devjob.h"
-#include "fetch_session.h"
 
-#define FB_CHUNK_LEN 262144
+#define BACK_CHUNK_LEN 262144
 #define MAX_PROJECT_LEN 655360
-#define FB_VERSION_RESULT 4
-#define FB_VERSION_PROJECT 13
+#define BACK_VERSION_RESULT 4
+#define BACK_VERSION_PROJECT 13
 
 void
-fb_init(struct fb *b)
+fetch_back_init(struct fetch_back *b)
 {
 	memset(b, 0, sizeof(*b));
 	b->bundle_fd = b->project_fd = -1;
 }
 
 static void
-fb_clear_result(struct frame_write_back *r)
+fetch_back_clear_result(struct frame_write_back *r)
 {
 	free(r->mode);
 	free(r->branch);
@@ -45,23 +45,23 @@ fb_clear_result(struct frame_write_back *r)
 }
 
 void
-fb_clear(struct fb *b)
+fetch_back_clear(struct fetch_back *b)
 {
-	fb_clear_result(&b->result);
+	fetch_back_clear_result(&b->result);
 	free(b->project_error);
 	free(b->refused);
 	if (b->bundle_fd != -1)
 		close(b->bundle_fd);
 	if (b->project_fd != -1)
 		close(b->project_fd);
-	fb_init(b);
+	fetch_back_init(b);
 }
 
 /* ------------------------------------------------------------- the monitor */
 
 /* What happened, in the words of the frame. */
 static int
-fb_set_result(struct frame_write_back *r, struct devjob_result *res,
+fetch_back_set_result(struct frame_write_back *r, struct devjob_result *res,
     char *mode, char *branch, char *base)
 {
 	int skipped = res->outcome == DEVJOB_SKIPPED;
@@ -93,23 +93,24 @@ fb_set_result(struct frame_write_back *r, struct devjob_result *res,
 }
 
 int
-fb_on_result(struct fs *fs, struct imsg *m)
+fetch_back_on_result(struct fetch *f, struct imsg *m)
 {
 	uint64_t slot = buf_get_u64(&m->body);
 	char *mode = buf_get_strdup(&m->body, 64);
 	char *branch = buf_get_strdup(&m->body, MAX_PATH_LEN);
 	char *base = buf_get_strdup(&m->body, MAX_PATH_LEN);
 	struct devjob_result res;
-	struct fw *w;
+	struct fetch_work *w;
 	int r;
 
 	r = field_get(&devjob_result_table, &m->body, &res);
 	if (r == 0)
 		r = buf_end(&m->body);
-	w = r == 0 ? fw_find_slot(fs, slot) : NULL;
+	w = r == 0 ? fetch_work_find_slot(f, slot) : NULL;
 	if (w != NULL && !w->back.has_result) {
 		w->back.has_result = 1;
-		r = fb_set_result(&w->back.result, &res, mode, branch, base);
+		r = fetch_back_set_result(&w->back.result, &res, mode, branch,
+		    base);
 	} else {
 		free(mode);
 		free(branch);
@@ -120,7 +121,7 @@ fb_on_result(struct fs *fs, struct imsg *m)
 }
 
 static int
-fb_get_file(struct imsg *m, uint64_t *slotp, uint64_t *lenp)
+fetch_back_get_file(struct imsg *m, uint64_t *slotp, uint64_t *lenp)
 {
 	*slotp = buf_get_u64(&m->body);
 	*lenp = buf_get_u64(&m->body);
@@ -128,15 +129,16 @@ fb_get_file(struct imsg *m, uint64_t *slotp, uint64_t *lenp)
 }
 
 int
-fb_on_bundle(struct fs *fs, struct imsg *m)
+fetch_back_on_bundle(struct fetch *f, struct imsg *m)
 {
 	uint64_t slot, len;
-	struct fw *w;
+	struct fetch_work *w;
 	int r;
 
-	if ((r = fb_get_file(m, &slot, &len)) != 0)
+	if ((r = fetch_back_get_file(m, &slot, &len)) != 0)
 		return r;
-	if ((w = fw_find_slot(fs, slot)) == NULL || w->back.bundle_fd != -1)
+	if ((w = fetch_work_find_slot(f, slot)) == NULL || w->back.bundle_fd !=
+	    -1)
 		return CL_OK;
 	w->back.bundle_fd = imsg_take_fd(m);
 	w->back.bundle_len = len;
@@ -144,17 +146,18 @@ fb_on_bundle(struct fs *fs, struct imsg *m)
 }
 
 int
-fb_on_project_file(struct fs *fs, struct imsg *m)
+fetch_back_on_project_file(struct fetch *f, struct imsg *m)
 {
 	uint64_t slot, len;
-	struct fw *w;
+	struct fetch_work *w;
 	int r;
 
-	if ((r = fb_get_file(m, &slot, &len)) != 0)
+	if ((r = fetch_back_get_file(m, &slot, &len)) != 0)
 		return r;
 	if (len == 0 || len > MAX_PROJECT_LEN)
 		return CL_TOOBIG;
-	if ((w = fw_find_slot(fs, slot)) == NULL || w->back.project_fd != -1)
+	if ((w = fetch_work_find_slot(f, slot)) == NULL || w->back.project_fd !=
+	    -1)
 		return CL_OK;
 	w->back.project_fd = imsg_take_fd(m);
 	w->back.project_len = len;
@@ -162,15 +165,15 @@ fb_on_project_file(struct fs *fs, struct imsg *m)
 }
 
 int
-fb_on_project(struct fs *fs, struct imsg *m)
+fetch_back_on_project(struct fetch *f, struct imsg *m)
 {
 	uint64_t slot = buf_get_u64(&m->body);
 	char *error = buf_get_strdup(&m->body, MAX_ERROR_TEXT_LEN);
-	struct fw *w;
+	struct fetch_work *w;
 	int r;
 
-	if ((r = buf_end(&m->body)) != 0 ||
-	    (w = fw_find_slot(fs, slot)) == NULL || w->back.has_project) {
+	if ((r = buf_end(&m->body)) != 0 || (w = fetch_work_find_slot(f, slot))
+	    == NULL || w->back.has_project) {
 		free(error);
 		return r;
 	}
@@ -182,9 +185,9 @@ fb_on_project(struct fs *fs, struct imsg *m)
 /* ------------------------------------------------------------------ the hub */
 
 static int
-fb_send_project(struct fw *w)
+fetch_back_send_project(struct fetch_work *w)
 {
-	struct fb *b = &w->back;
+	struct fetch_back *b = &w->back;
 	struct frame_project_result p;
 	int r = CL_OK;
 
@@ -206,14 +209,14 @@ fb_send_project(struct fw *w)
 			p.error = (char *)(uintptr_t)"the project result "
 			    "cannot be read on the device";
 	}
-	r = fs_send(w->fs, FRAME_PROJECT_RESULT, NULL, w->handle, &p, NULL);
+	r = fetch_send(w->f, FRAME_PROJECT_RESULT, NULL, w->handle, &p, NULL);
 	free(p.data);
 	return r;
 }
 
 /* The transfer ends; the result says why. */
 static void
-fb_stop_bundle(struct fw *w, const char *why)
+fetch_back_stop_bundle(struct fetch_work *w, const char *why)
 {
 	struct frame_write_back *r = &w->back.result;
 
@@ -228,12 +231,12 @@ fb_stop_bundle(struct fw *w, const char *why)
 }
 
 static int
-fb_send_chunk(struct fw *w)
+fetch_back_send_chunk(struct fetch_work *w)
 {
-	struct fb *b = &w->back;
+	struct fetch_back *b = &w->back;
 	struct frame_result_chunk c;
 	uint64_t left = b->bundle_len - b->bundle_off;
-	size_t want = left < FB_CHUNK_LEN ? (size_t)left : FB_CHUNK_LEN;
+	size_t want = left < BACK_CHUNK_LEN ? (size_t)left : BACK_CHUNK_LEN;
 	ssize_t n;
 	int r;
 
@@ -242,13 +245,14 @@ fb_send_chunk(struct fw *w)
 		return CL_NOMEM;
 	n = pread(b->bundle_fd, c.data, want, (off_t)b->bundle_off);
 	if (n <= 0) {
-		fb_stop_bundle(w, "the bundle cannot be read on the device");
+		fetch_back_stop_bundle(w,
+		    "the bundle cannot be read on the device");
 		free(c.data);
 		return CL_OK;
 	}
 	c.offset = (int64_t)b->bundle_off;
 	c.data_len = (size_t)n;
-	r = fs_send(w->fs, FRAME_RESULT_CHUNK, NULL, w->handle, &c, NULL);
+	r = fetch_send(w->f, FRAME_RESULT_CHUNK, NULL, w->handle, &c, NULL);
 	free(c.data);
 	if (r == CL_OK)
 		b->bundle_off += (uint64_t)n;
@@ -256,51 +260,51 @@ fb_send_chunk(struct fw *w)
 }
 
 static int
-fb_send_result(struct fw *w)
+fetch_back_send_result(struct fetch_work *w)
 {
 	struct frame_result p = { .result = w->back.result };
 
-	return fs_send(w->fs, FRAME_RESULT, NULL, w->handle, &p, NULL);
+	return fetch_send(w->f, FRAME_RESULT, NULL, w->handle, &p, NULL);
 }
 
 int
-fb_step(struct fw *w)
+fetch_back_step(struct fetch_work *w)
 {
-	struct fb *b = &w->back;
-	int version = w->fs->negotiated, r;
+	struct fetch_back *b = &w->back;
+	int version = w->f->negotiated, r;
 
-	if (b->stage == FB_PROJECT) {
-		b->stage = FB_BUNDLE;
-		if (b->has_project && version >= FB_VERSION_PROJECT)
-			return fb_send_project(w);
+	if (b->stage == BACK_PROJECT) {
+		b->stage = BACK_BUNDLE;
+		if (b->has_project && version >= BACK_VERSION_PROJECT)
+			return fetch_back_send_project(w);
 	}
-	if (b->stage == FB_BUNDLE && b->refused != NULL &&
+	if (b->stage == BACK_BUNDLE && b->refused != NULL &&
 	    b->bundle_off < b->bundle_len)
-		fb_stop_bundle(w, b->refused);
-	if (b->stage == FB_BUNDLE && b->has_result && b->bundle_fd != -1 &&
-	    b->bundle_off < b->bundle_len && version >= FB_VERSION_RESULT)
-		return fb_send_chunk(w);
-	if (b->stage == FB_BUNDLE)
-		b->stage = FB_RESULT;
-	if (b->stage == FB_RESULT) {
-		b->stage = FB_DONE;
-		if (b->has_result && version >= FB_VERSION_RESULT &&
-		    (r = fb_send_result(w)) != CL_INCOMPLETE)
+		fetch_back_stop_bundle(w, b->refused);
+	if (b->stage == BACK_BUNDLE && b->has_result && b->bundle_fd != -1 &&
+	    b->bundle_off < b->bundle_len && version >= BACK_VERSION_RESULT)
+		return fetch_back_send_chunk(w);
+	if (b->stage == BACK_BUNDLE)
+		b->stage = BACK_RESULT;
+	if (b->stage == BACK_RESULT) {
+		b->stage = BACK_DONE;
+		if (b->has_result && version >= BACK_VERSION_RESULT &&
+		    (r = fetch_back_send_result(w)) != CL_INCOMPLETE)
 			return r;
 	}
 	return CL_INCOMPLETE;
 }
 
 void
-fb_restart(struct fw *w)
+fetch_back_restart(struct fetch_work *w)
 {
-	w->back.stage = FB_PROJECT;
+	w->back.stage = BACK_PROJECT;
 	if (w->back.refused == NULL)
 		w->back.bundle_off = 0;
 }
 
 void
-fb_refuse(struct fw *w, const struct frame_error *e)
+fetch_back_refuse(struct fetch_work *w, const struct frame_error *e)
 {
 	if (w->back.bundle_fd == -1 || w->back.refused != NULL)
 		return;

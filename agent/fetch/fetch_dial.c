@@ -2,17 +2,20 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * From addresses to an upgraded connection, in agentd-fetch after
- * confinement: socket, connect, TLS with verification and pin, the upgrade
- * request, its answer.  The credential leaves only after the hub has proved
- * who it is.
+ * Dialling the hub, in agentd-fetch after confinement: socket, connect, TLS
+ * with verification and pin, the upgrade request, its answer.  The credential
+ * leaves only after the hub has proved who it is.
  */
+#include "fetch_dial.h"
+
 #include <arpa/inet.h>
+#include <bsd/stdlib.h>
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,26 +24,38 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "net/codec/tlsio.h"
-#include "fetch_link_int.h"
+#include "net/conn/conn.h"
 
-#define FL_REQUEST_MAX (MAX_URL_LEN + MAX_TOKEN_LEN + 1024)
-#define FL_HOST_MAX 300		/* name, brackets, port */
-#define FL_INTERIM_MAX 4	/* 1xx answers before the real one */
-#define FL_CONNECT_MIN_MS 2000
-#define FL_NOTSENT_LEN 131072	/* unsent bytes the kernel may hold: what
+#define DIAL_REQUEST_MAX (MAX_URL_LEN + MAX_TOKEN_LEN + 1024)
+#define DIAL_HOST_MAX 300	/* name, brackets, port */
+#define DIAL_INTERIM_MAX 4	/* 1xx answers before the real one */
+#define DIAL_CONNECT_MIN_MS 2000
+#define DIAL_NOTSENT_LEN 131072	/* unsent bytes the kernel may hold: what
 				 * is called written is nearly on the wire */
 
-union fl_sockaddr {
+union dial_sockaddr {
 	struct sockaddr sa;
 	struct sockaddr_in in4;
 	struct sockaddr_in6 in6;
 };
 
-static void fl_connect_next(struct fl *);
+static int dial_connect_next(struct fetch_dial *);
+
+/* Say why not.  Returns CL_SYSTEM. */
+static int __attribute__((__format__(__printf__, 2, 3)))
+dial_fail(struct fetch_dial *d, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(d->why, sizeof(d->why), fmt, ap);
+	va_end(ap);
+	return CL_SYSTEM;
+}
 
 static socklen_t
-fl_get_sockaddr(const struct fl_addr *a, uint16_t port, union fl_sockaddr *su)
+dial_get_sockaddr(const struct fetch_addr *a, uint16_t port, union
+    dial_sockaddr *su)
 {
 	memset(su, 0, sizeof(*su));
 	if (a->family == AF_INET) {
@@ -56,21 +71,21 @@ fl_get_sockaddr(const struct fl_addr *a, uint16_t port, union fl_sockaddr *su)
 }
 
 static void
-fl_format_peer(struct fl *l, const struct fl_addr *a)
+dial_format_peer(struct fetch_dial *d, const struct fetch_addr *a)
 {
 	char text[INET6_ADDRSTRLEN] = "?";
 	int v6 = a->family == AF_INET6;
 
 	inet_ntop(a->family, a->bytes, text, sizeof(text));
-	snprintf(l->peer, sizeof(l->peer), "%s%s%s:%u", v6 ? "[" : "", text,
-	    v6 ? "]" : "", l->target.port);
+	snprintf(d->peer, sizeof(d->peer), "%s%s%s:%u", v6 ? "[" : "", text,
+	    v6 ? "]" : "", d->target.port);
 }
 
 /* None of these is worth failing for. */
 static void
-fl_set_options(int fd)
+dial_set_options(int fd)
 {
-	int on = 1, notsent = FL_NOTSENT_LEN;
+	int on = 1, notsent = DIAL_NOTSENT_LEN;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	util_set_probes(fd);
@@ -79,107 +94,133 @@ fl_set_options(int fd)
 }
 
 /* Share what is left of the dial among the addresses that are left. */
-int64_t
-fl_get_connect_ms(const struct fl *l)
+static int64_t
+dial_get_connect_ms(const struct fetch_dial *d, int64_t left)
 {
-	int64_t left = l->dial_deadline_at - util_now_ms();
-	int64_t share = left / (int64_t)(l->naddrs - l->next_addr + 1);
+	int64_t share = left / (int64_t)(d->naddrs - d->next_addr + 1);
 
-	if (share < FL_CONNECT_MIN_MS)
-		share = FL_CONNECT_MIN_MS;
+	if (share < DIAL_CONNECT_MIN_MS)
+		share = DIAL_CONNECT_MIN_MS;
 	return share < left ? share : left;
 }
 
-static int
-fl_connect(struct fl *l, const struct fl_addr *a)
+static void
+dial_on_connected(evutil_socket_t fd, short what, void *arg)
 {
-	union fl_sockaddr su;
+	struct fetch_dial *d = arg;
+
+	(void)fd;
+	(void)what;
+	d->on_connected(d->arg);
+}
+
+static int
+dial_connect(struct fetch_dial *d, const struct fetch_addr *a)
+{
+	union dial_sockaddr su;
 	socklen_t len;
 
-	fl_format_peer(l, a);
-	l->fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+	dial_format_peer(d, a);
+	d->fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
 	    0);
-	if (l->fd == -1)
+	if (d->fd == -1)
 		return CL_SYSTEM;
-	fl_set_options(l->fd);
-	len = fl_get_sockaddr(a, l->target.port, &su);
-	if (connect(l->fd, &su.sa, len) == -1 && errno != EINPROGRESS)
+	dial_set_options(d->fd);
+	len = dial_get_sockaddr(a, d->target.port, &su);
+	if (connect(d->fd, &su.sa, len) == -1 && errno != EINPROGRESS)
 		return CL_SYSTEM;
-	return fl_open_events(l, l->fd);
-}
-
-static void
-fl_close_attempt(struct fl *l)
-{
-	if (l->rd != NULL)
-		event_free(l->rd);
-	if (l->wr != NULL)
-		event_free(l->wr);
-	l->rd = l->wr = NULL;
-	if (l->fd != -1)
-		close(l->fd);
-	l->fd = -1;
-}
-
-/* An address failed: say it, and try the next one. */
-static void
-fl_on_refused(struct fl *l, const char *why)
-{
-	fl_close_attempt(l);
-	if (l->next_addr == l->naddrs) {
-		fl_fail(l, "cannot connect to %s: %s", l->peer, why);
-		return;
-	}
-	log_debug("dial", "peer=%s reason=\"%s\" next=yes", l->peer, why);
-	fl_connect_next(l);
-}
-
-static void
-fl_connect_next(struct fl *l)
-{
-	const struct fl_addr *a = &l->addrs[l->next_addr++];
-
-	fl_enter_state(l, FL_CONNECT);
-	if (fl_connect(l, a) != 0) {
-		fl_on_refused(l, strerror(errno));
-		return;
-	}
-	event_add(l->wr, NULL);
+	d->connected = event_new(d->base, d->fd, EV_WRITE, dial_on_connected,
+	    d);
+	if (d->connected == NULL || event_add(d->connected, NULL) == -1)
+		return CL_NOMEM;
+	return CL_OK;
 }
 
 void
-fl_on_connect_timeout(struct fl *l)
+fetch_dial_stop(struct fetch_dial *d)
 {
-	fl_on_refused(l, "timed out");
+	if (d->connected != NULL)
+		event_free(d->connected);
+	d->connected = NULL;
+	if (d->fd != -1)
+		close(d->fd);
+	d->fd = -1;
+}
+
+/* An address failed: say it, and try the next one. */
+static int
+dial_on_refused(struct fetch_dial *d, const char *why)
+{
+	fetch_dial_stop(d);
+	if (d->next_addr == d->naddrs)
+		return dial_fail(d, "cannot connect to %s: %s", d->peer, why);
+	log_debug("dial", "peer=%s reason=\"%s\" next=yes", d->peer, why);
+	return dial_connect_next(d);
+}
+
+static int
+dial_connect_next(struct fetch_dial *d)
+{
+	const struct fetch_addr *a = &d->addrs[d->next_addr++];
+	int64_t now = util_now_ms();
+
+	d->stage = DIAL_CONNECT;
+	d->connect_at = now + dial_get_connect_ms(d, d->deadline_at - now);
+	if (dial_connect(d, a) != 0)
+		return dial_on_refused(d, strerror(errno));
+	return CL_INCOMPLETE;
+}
+
+void
+fetch_dial_init(struct fetch_dial *d, struct event_base *base,
+    struct conn *conn, void (*on_connected)(void *), void *arg)
+{
+	memset(d, 0, sizeof(*d));
+	d->base = base;
+	d->conn = conn;
+	d->on_connected = on_connected;
+	d->arg = arg;
+	d->fd = -1;
+	snprintf(d->peer, sizeof(d->peer), "-");
+}
+
+int64_t
+fetch_dial_get_deadline(const struct fetch_dial *d)
+{
+	return d->stage == DIAL_CONNECT ? d->connect_at : d->deadline_at;
 }
 
 int
-fl_start(struct fl *l, const struct fl_target *t, const struct fl_addr *addrs,
-    size_t naddrs)
+fetch_dial_expire(struct fetch_dial *d)
 {
-	if (l->state != FL_IDLE || naddrs == 0)
-		return CL_STATE;
+	if (d->stage == DIAL_CONNECT)
+		return dial_on_refused(d, "timed out");
+	return dial_fail(d, d->stage == DIAL_TLS ?
+	    "no TLS handshake within %d s" :
+	    "no answer to the upgrade within %d s", DIAL_TIMEOUT_MS / 1000);
+}
+
+int
+fetch_dial_start(struct fetch_dial *d, const struct fetch_target *t,
+    const struct fetch_addr *addrs, size_t naddrs)
+{
 	if (naddrs > MAX_RESOLVED)
 		naddrs = MAX_RESOLVED;
-	l->target = *t;
-	memcpy(l->addrs, addrs, naddrs * sizeof(*addrs));
-	l->naddrs = naddrs;
-	l->next_addr = 0;
-	l->why[0] = '\0';
-	l->head_scanned = 0;
-	l->ninterim = 0;
-	l->queued = l->written = 0;
-	l->paused = l->has_pong = 0;
-	l->dial_deadline_at = util_now_ms() + DIAL_TIMEOUT_MS;
-	fl_connect_next(l);
-	return CL_OK;
+	d->target = *t;
+	memcpy(d->addrs, addrs, naddrs * sizeof(*addrs));
+	d->naddrs = naddrs;
+	d->next_addr = 0;
+	d->head_scanned = 0;
+	d->ninterim = 0;
+	d->deadline_at = util_now_ms() + DIAL_TIMEOUT_MS;
+	return dial_connect_next(d);
 }
 
 /* host[:port] of the URL: the scheme's own port is not written. */
 static void
-fl_format_host(const struct fl *l, char *dst, size_t dstlen)
+dial_format_host(const struct fetch_dial *d, char *dst, size_t dstlen)
 {
-	const struct fl_target *t = &l->target;
+	const struct fetch_target *t = &d->target;
 	int v6 = strchr(t->host, ':') != NULL;
 	uint16_t standard = t->ctx != NULL ? 443 : 80;
 	char port[8] = "";
@@ -190,84 +231,70 @@ fl_format_host(const struct fl *l, char *dst, size_t dstlen)
 	    v6 ? "]" : "", port);
 }
 
-static void
-fl_on_request_sent(const void *data, size_t len, void *arg)
-{
-	(void)arg;
-	explicit_bzero((void *)(uintptr_t)data, len);
-	free((void *)(uintptr_t)data);
-}
-
 /* The request holds the credential: one copy, wiped when it was sent. */
 static int
-fl_put_request(struct fl *l)
+dial_put_request(struct fetch_dial *d)
 {
-	struct http1_upgrade u = { .path = l->target.path,
-	    .user_agent = l->target.user_agent, .bearer = l->target.bearer,
-	    .key = l->key };
-	char host[FL_HOST_MAX], *text;
+	struct http1_upgrade u = { .path = d->target.path,
+	    .user_agent = d->target.user_agent, .bearer = d->target.bearer,
+	    .key = d->key };
+	char host[DIAL_HOST_MAX], *text;
 	size_t len;
 	int r;
 
-	fl_format_host(l, host, sizeof(host));
+	dial_format_host(d, host, sizeof(host));
 	u.host = host;
-	http1_format_key(l->key);
-	if ((text = calloc(1, FL_REQUEST_MAX)) == NULL)
+	http1_format_key(d->key);
+	if ((text = calloc(1, DIAL_REQUEST_MAX)) == NULL)
 		return CL_NOMEM;
-	r = http1_format_upgrade(text, FL_REQUEST_MAX, &u, &len);
-	if (r == 0 && evbuffer_add_reference(l->out, text, len,
-	    fl_on_request_sent, NULL) == -1)
-		r = CL_NOMEM;
-	if (r != 0) {
-		explicit_bzero(text, FL_REQUEST_MAX);
-		free(text);
-	}
+	r = http1_format_upgrade(text, DIAL_REQUEST_MAX, &u, &len);
+	if (r == 0)
+		return conn_put_owned(d->conn, text, len);
+	freezero(text, DIAL_REQUEST_MAX);
 	return r;
 }
 
-static void
-fl_on_connected(struct fl *l)
+/* TCP is there, or refused. */
+static int
+dial_on_connect(struct fetch_dial *d)
 {
 	socklen_t len = sizeof(int);
-	int error = 0, r, fd = l->fd;
+	struct tlsio *io;
+	int error = 0, r, fd = d->fd;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == -1)
 		error = errno;
-	if (error != 0) {
-		fl_on_refused(l, strerror(error));
-		return;
-	}
-	l->fd = -1;
-	r = tlsio_new_client(l->target.ctx, fd, l->target.host,
-	    l->target.pins, l->target.npins, &l->tls);
-	if (r != 0) {
-		fl_fail(l, "cannot start TLS: %s", cl_strerror(r));
-		return;
-	}
-	fl_enter_state(l, FL_TLS);
+	if (error != 0)
+		return dial_on_refused(d, strerror(error));
+	d->fd = -1;
+	fetch_dial_stop(d);
+	r = tlsio_new_client(d->target.ctx, fd, d->target.host,
+	    d->target.pins, d->target.npins, &io);
+	if (r != 0 || (r = conn_open(d->conn, d->base, io)) != 0)
+		return dial_fail(d, "cannot start TLS: %s", cl_strerror(r));
+	d->stage = DIAL_TLS;
+	return CL_OK;
 }
 
-static void
-fl_on_handshake(struct fl *l)
+static int
+dial_on_tls(struct fetch_dial *d)
 {
 	int r;
 
-	if ((r = tlsio_handshake(l->tls)) == CL_INCOMPLETE)
-		return;
-	if (r != 0) {
-		fl_fail(l, "%s", tlsio_get_error(l->tls));
-		return;
-	}
-	if ((r = fl_put_request(l)) != 0) {
-		fl_fail(l, "cannot write the request: %s", cl_strerror(r));
-		return;
-	}
-	fl_enter_state(l, FL_HTTP);
+	if ((r = tlsio_handshake(d->conn->io)) == CL_INCOMPLETE)
+		return r;
+	if (r != 0)
+		return dial_fail(d, "%s", tlsio_get_error(d->conn->io));
+	if ((r = dial_put_request(d)) != 0)
+		return dial_fail(d, "cannot write the request: %s",
+		    cl_strerror(r));
+	d->stage = DIAL_HTTP;
+	return CL_OK;
 }
 
 /* What a refusal means and what to do about it. */
-static void
-fl_fail_status(struct fl *l, const struct http1_head *h)
+static int
+dial_fail_status(struct fetch_dial *d, const struct http1_head *h)
 {
 	const char *why = "";
 
@@ -285,28 +312,26 @@ fl_fail_status(struct fl *l, const struct http1_head *h)
 		why = ": the hub asks for patience";
 	else if (h->status >= 300 && h->status < 400)
 		why = ": redirects are not followed";
-	fl_fail(l, "the hub answered HTTP %u%s", h->status, why);
+	return dial_fail(d, "the hub answered HTTP %u%s", h->status, why);
 }
 
 /* A whole head of *lenp bytes, pulled up; CL_INCOMPLETE. */
 static int
-fl_find_head(struct fl *l, uint8_t **headp, size_t *lenp)
+dial_find_head(struct fetch_dial *d, uint8_t **headp, size_t *lenp)
 {
-	size_t n = evbuffer_get_length(l->in);
-	int r;
+	size_t n = evbuffer_get_length(d->conn->in);
 
 	if (n > HTTP_HEAD_MAX + 1)
 		n = HTTP_HEAD_MAX + 1;
-	*headp = evbuffer_pullup(l->in, (ev_ssize_t)n);
+	*headp = evbuffer_pullup(d->conn->in, (ev_ssize_t)n);
 	if (*headp == NULL)
 		return n == 0 ? CL_INCOMPLETE : CL_NOMEM;
-	r = http1_find_end(*headp, n, &l->head_scanned, lenp);
-	return r;
+	return http1_find_end(*headp, n, &d->head_scanned, lenp);
 }
 
 /* The answer to the upgrade; interim 1xx answers are passed over. */
-static void
-fl_on_answer(struct fl *l)
+static int
+dial_on_answer(struct fetch_dial *d)
 {
 	struct http1_head h;
 	const char *why;
@@ -314,53 +339,54 @@ fl_on_answer(struct fl *l)
 	size_t len;
 	int r;
 
-	while ((r = fl_find_head(l, &head, &len)) == 0) {
+	while ((r = dial_find_head(d, &head, &len)) == 0) {
 		if ((r = http1_parse_response(head, len, &h)) != 0)
 			break;
 		if (h.status >= 100 && h.status < 200 && h.status != 101 &&
-		    l->ninterim++ < FL_INTERIM_MAX) {
-			evbuffer_drain(l->in, len);
-			l->head_scanned = 0;
+		    d->ninterim++ < DIAL_INTERIM_MAX) {
+			evbuffer_drain(d->conn->in, len);
+			d->head_scanned = 0;
 			continue;
 		}
 		if (h.status != 101)
-			fl_fail_status(l, &h);
-		else if (http1_check_switching(&h, l->key, &why) != 0)
-			fl_fail(l, "the upgrade failed: %s", why);
-		else {
-			l->has_end_acks = http1_has_token(&h, HTTP1_FEATURES,
-			    HTTP1_END_ACK);
-			evbuffer_drain(l->in, len);
-			fl_enter_state(l, FL_OPEN);
-		}
-		return;
+			return dial_fail_status(d, &h);
+		if (http1_check_switching(&h, d->key, &why) != 0)
+			return dial_fail(d, "the upgrade failed: %s", why);
+		d->has_end_acks = http1_has_token(&h, HTTP1_FEATURES,
+		    HTTP1_END_ACK);
+		evbuffer_drain(d->conn->in, len);
+		d->stage = DIAL_DONE;
+		return CL_OK;
 	}
-	if (r != CL_INCOMPLETE)
-		fl_fail(l, "the answer is not HTTP: %s", cl_strerror(r));
+	return r == CL_INCOMPLETE ? r : dial_fail(d,
+	    "the answer is not HTTP: %s", cl_strerror(r));
 }
 
-static void
-fl_on_http(struct fl *l)
+static int
+dial_on_http(struct fetch_dial *d)
 {
+	struct conn *c = d->conn;
 	int r;
 
-	r = tlsio_write(l->tls, l->out);
+	r = conn_flush(c, util_now_ms());
 	if (r == 0 || r == CL_INCOMPLETE)
-		r = tlsio_read(l->tls, l->in, HTTP_HEAD_MAX);
+		r = tlsio_read(c->io, c->in, HTTP_HEAD_MAX);
 	if (r == 0)
-		fl_on_answer(l);
-	else if (r != CL_INCOMPLETE)
-		fl_fail(l, "before the hub answered: %s",
-		    tlsio_get_error(l->tls));
+		return dial_on_answer(d);
+	return r == CL_INCOMPLETE ? r : dial_fail(d,
+	    "before the hub answered: %s", tlsio_get_error(c->io));
 }
 
-void
-fl_on_dial(struct fl *l)
+int
+fetch_dial_run(struct fetch_dial *d)
 {
-	if (l->state == FL_CONNECT)
-		fl_on_connected(l);
-	if (l->state == FL_TLS)
-		fl_on_handshake(l);
-	if (l->state == FL_HTTP)
-		fl_on_http(l);
+	int r = CL_OK;
+
+	if (d->stage == DIAL_CONNECT)
+		r = dial_on_connect(d);
+	if (r == 0 && d->stage == DIAL_TLS)
+		r = dial_on_tls(d);
+	if (r == 0 && d->stage == DIAL_HTTP)
+		r = dial_on_http(d);
+	return r;
 }

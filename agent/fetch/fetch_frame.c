@@ -4,26 +4,26 @@
  *
  * Frames from the hub, in agentd-fetch.  The hub may ask anything: what it
  * asks is decoded here, without privilege, and handed to the monitor as typed
- * values; the monitor decides again.
+ * values; the monitor decides again.  Requests for what this device does not
+ * have get the negative answer of their own kind, so that none hangs.
  */
+#include "fetch.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fetch_frame.h"
 #include "common/base/crash.h"
 #include "common/base/err.h"
-#include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "common/model/spec.h"
-#include "fetch_session.h"
 
-#define FF_SKEW_NS (30 * 1000000000LL)
-#define FF_PROVISION_MS (35 * 60 * 1000)
-#define FF_SEED_MS (5 * 60 * 1000)
+#define FETCH_FRAME_SKEW_NS (30 * 1000000000LL)
+#define FETCH_FRAME_PROVISION_MS (35 * 60 * 1000)
+#define FETCH_FRAME_SEED_MS (5 * 60 * 1000)
 
-union ff_payload {
+union fetch_payload {
 	struct frame_welcome welcome;
 	struct frame_heartbeat_ack heartbeat_ack;
 	struct spec start;
@@ -49,54 +49,73 @@ union ff_payload {
 
 /* At most so many jobs of the hub at once. */
 static int
-ff_is_busy(const struct fs *fs)
+fetch_frame_is_busy(const struct fetch *f)
 {
-	return fs->nasks >= fs->conf.max_concurrent + 16;
+	return f->nasks >= f->conf.max_concurrent + 16;
+}
+
+static void
+fetch_frame_on_timeout(struct fetch *f, const struct fetch_ask *a)
+{
+	if (fetch_ask_is_wanted(f, a))
+		fetch_send_error(f, a->corr, "protocol",
+		    "the device did not answer in time");
+}
+
+static void
+fetch_frame_on_start_timeout(struct fetch *f, const struct fetch_ask *a)
+{
+	if (fetch_ask_is_wanted(f, a))
+		fetch_send_error(f, a->corr, "start_failed",
+		    "the device did not start it in time");
+	fetch_work_release(f, a->handle);
 }
 
 /* Tie an ask to the frame it is for. */
 static void
-ff_set_ask(struct fs *fs, struct fa *a, const struct frame_env *env)
+fetch_frame_set_ask(struct fetch *f, struct fetch_ask *a,
+    const struct frame_env *env)
 {
-	a->session = fs->session;
+	a->session = f->session;
+	a->on_timeout = fetch_frame_on_timeout;
 	memcpy(a->corr, env->id, sizeof(a->corr));
 	memcpy(a->handle, env->handle, sizeof(a->handle));
 }
 
 static int
-ff_send_started(struct fs *fs, const char *id, const char *handle,
+fetch_frame_send_started(struct fetch *f, const char *id, const char *handle,
     int64_t pid, int64_t started_at, const char *error)
 {
 	struct frame_started s;
 
 	frame_init_payload(FRAME_STARTED, &s);
-	s.handle_id = (char *)(uintptr_t)handle;
+	s.handle_id = FETCH_TEXT(handle);
 	s.pid = pid;
 	s.started_at = started_at;
-	s.error = (char *)(uintptr_t)error;
-	return fs_send(fs, FRAME_STARTED, id, handle, &s, NULL);
+	s.error = FETCH_TEXT(error);
+	return fetch_send(f, FRAME_STARTED, id, handle, &s, NULL);
 }
 
 /* A tree that is fetched first takes its time; the monitor keeps the
  * deadline, this is for the case that it does not. */
 static int64_t
-ff_get_prepare_ms(const struct spec *spec)
+fetch_frame_get_prepare_ms(const struct spec *spec)
 {
 	int has_tree = spec->workspace.kind != NULL &&
 	    (strcmp(spec->workspace.kind, "git") == 0 ||
 	    strcmp(spec->workspace.kind, "bundle") == 0);
 
-	return (has_tree ? FF_PROVISION_MS : 0) +
-	    (spec->project_seed_len > 0 ? FF_SEED_MS : 0);
+	return (has_tree ? FETCH_FRAME_PROVISION_MS : 0) +
+	    (spec->project_seed_len > 0 ? FETCH_FRAME_SEED_MS : 0);
 }
 
 /* DEV_START: the spec in a memfd, wiped here afterwards. */
 static void
-ff_ask_start(struct fs *fs, const struct frame_env *env,
+fetch_frame_ask_start(struct fetch *f, const struct frame_env *env,
     const struct spec *spec)
 {
 	struct buf blob, b;
-	struct fa *a = NULL;
+	struct fetch_ask *a = NULL;
 	int fd = -1, r;
 
 	buf_init(&blob, MAX_SPEC_LEN);
@@ -107,52 +126,55 @@ ff_ask_start(struct fs *fs, const struct frame_env *env,
 		goto out;
 	buf_put_str(&b, env->handle);
 	buf_put_u32(&b, (uint32_t)blob.len);
-	fi_end(fs, env->handle);
-	a = fa_put(fs, MSG_DEV_START, &b, fd, SHIM_START_TIMEOUT_MS +
-	    ASK_TIMEOUT_MS + ff_get_prepare_ms(spec));
+	fetch_in_end(f, env->handle);
+	a = fetch_ask_put(f, MSG_DEV_START, &b, fd, SHIM_START_TIMEOUT_MS +
+	    ASK_TIMEOUT_MS + fetch_frame_get_prepare_ms(spec));
 	if (a == NULL)
 		r = CL_NOMEM;
-	else
-		ff_set_ask(fs, a, env);
+	else {
+		fetch_frame_set_ask(f, a, env);
+		a->on_timeout = fetch_frame_on_start_timeout;
+	}
 	CRASH_POINT("start.heard");
  out:
 	buf_clear(&b);
 	buf_clear(&blob);
 	if (r != 0)
-		fs_send_error(fs, env->id, "start_failed", cl_strerror(r));
+		fetch_send_error(f, env->id, "start_failed", cl_strerror(r));
 }
 
-static void
-ff_on_start(struct fs *fs, const struct frame_env *env, void *payload)
+void
+fetch_frame_on_start(struct fetch *f, const struct frame_env *env,
+    void *payload)
 {
 	struct spec *spec = payload;
 
 	if (spec->handle_id != NULL && spec->handle_id[0] != '\0' &&
 	    strcmp(spec->handle_id, env->handle) != 0)
-		fs_send_error(fs, env->id, "protocol",
+		fetch_send_error(f, env->id, "protocol",
 		    "handle_id is not the handle of the frame");
 	else if (!util_is_id(env->handle))
-		fs_send_error(fs, env->id, "protocol",
+		fetch_send_error(f, env->id, "protocol",
 		    "the handle cannot be used as one");
-	else if (ff_is_busy(fs))
-		fs_send_error(fs, env->id, "busy", "too many requests");
+	else if (fetch_frame_is_busy(f))
+		fetch_send_error(f, env->id, "busy", "too many requests");
 	else if (spec->refusal != NULL)
-		ff_send_started(fs, env->id, env->handle, 0, UTIL_TIME_ZERO,
-		    spec->refusal);
+		fetch_frame_send_started(f, env->id, env->handle, 0,
+		    UTIL_TIME_ZERO, spec->refusal);
 	else
-		ff_ask_start(fs, env, spec);
-	fi_drop(fs, env->handle);	/* what it did not take */
+		fetch_frame_ask_start(f, env, spec);
+	fetch_in_drop(f, env->handle);	/* what it did not take */
 }
 
 /* Result, code and text of a DEV_*_ANS. */
-struct ff_answer {
+struct fetch_answer {
 	uint8_t result;
 	char *code;
 	char *text;
 };
 
 static void
-ff_get_answer(struct imsg *m, struct ff_answer *ans)
+fetch_frame_get_answer(struct imsg *m, struct fetch_answer *ans)
 {
 	ans->result = buf_get_u8(&m->body);
 	ans->code = buf_get_strdup(&m->body, MAX_ID_LEN);
@@ -160,223 +182,204 @@ ff_get_answer(struct imsg *m, struct ff_answer *ans)
 }
 
 static void
-ff_clear_answer(struct ff_answer *ans)
+fetch_frame_clear_answer(struct fetch_answer *ans)
 {
 	free(ans->code);
 	free(ans->text);
 }
 
 int
-ff_is_wanted(const struct fs *fs, const struct fa *a)
+fetch_frame_on_started(struct fetch *f, struct imsg *m)
 {
-	return a != NULL && a->session == fs->session && fs->state == FS_UP;
-}
-
-int
-ff_on_started(struct fs *fs, struct imsg *m)
-{
-	struct fa *a = fa_find(fs, m->id, MSG_DEV_START);
-	struct ff_answer ans;
+	struct fetch_ask *a = fetch_ask_find(f, m->id, MSG_DEV_START);
+	struct fetch_answer ans;
 	int64_t pid, started_at;
 	int r;
 
 	(void)buf_get_u64(&m->body);	/* slot: DEV_HANDLE said it */
-	ff_get_answer(m, &ans);
+	fetch_frame_get_answer(m, &ans);
 	pid = buf_get_i64(&m->body);
 	started_at = buf_get_i64(&m->body);
 	if ((r = buf_end(&m->body)) != 0 || a == NULL)
 		goto out;
 	CRASH_POINT("start.answered");
-	if (!ff_is_wanted(fs, a))
+	if (!fetch_ask_is_wanted(f, a))
 		;	/* the next hello offers it */
 	else if (ans.result == RES_OK)
-		ff_send_started(fs, a->corr, a->handle, pid, started_at, NULL);
+		fetch_frame_send_started(f, a->corr, a->handle, pid, started_at,
+		    NULL);
 	else if (ans.result == RES_NOT_STARTED)
-		ff_send_started(fs, a->corr, a->handle, 0, UTIL_TIME_ZERO,
-		    ans.text);
+		fetch_frame_send_started(f, a->corr, a->handle, 0,
+		    UTIL_TIME_ZERO, ans.text);
 	else
-		fs_send_error(fs, a->corr, ans.code, ans.text);
+		fetch_send_error(f, a->corr, ans.code, ans.text);
 	/* Its output may follow now: `started` is queued before it. */
-	fw_release(fs, a->handle);
-	fa_del(fs, a);
+	fetch_work_release(f, a->handle);
+	fetch_ask_del(f, a);
  out:
-	ff_clear_answer(&ans);
+	fetch_frame_clear_answer(&ans);
 	return r;
 }
 
-static void
-ff_on_signal(struct fs *fs, const struct frame_env *env, void *payload)
+void
+fetch_frame_on_signal(struct fetch *f, const struct frame_env *env,
+    void *payload)
 {
 	struct frame_signal *s = payload;
-	struct fw *w = fw_find_handle(fs, env->handle);
+	struct fetch_work *w = fetch_work_find_handle(f, env->handle);
 	struct buf b;
-	struct fa *a;
+	struct fetch_ask *a;
 	int sig = frame_parse_signal(s->signal != NULL ? s->signal : "");
 
-	if (w == NULL && fa_find_handle(fs, MSG_DEV_START, env->handle) ==
+	if (w == NULL && fetch_ask_find_handle(f, MSG_DEV_START, env->handle) ==
 	    NULL) {
-		fs_send_error(fs, env->id, "unknown_handle",
+		fetch_send_error(f, env->id, "unknown_handle",
 		    "this workload is not here");
 		return;
 	}
 	if (sig == 0) {
-		fs_send_error(fs, env->id, "protocol", "unknown signal");
+		fetch_send_error(f, env->id, "protocol", "unknown signal");
 		return;
 	}
 	if (w != NULL && w->exited) {
-		fw_put_status(w, env->id, 0);
+		fetch_work_put_status(w, env->id, 0);
 		return;
 	}
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_str(&b, env->handle);
 	buf_put_u8(&b, (uint8_t)sig);
-	a = ff_is_busy(fs) ? NULL : fa_put(fs, MSG_DEV_SIGNAL, &b, -1,
-	    SIGNAL_TIMEOUT_MS);
+	a = fetch_frame_is_busy(f) ? NULL : fetch_ask_put(f, MSG_DEV_SIGNAL, &b,
+	    -1, SIGNAL_TIMEOUT_MS);
 	buf_clear(&b);
 	if (a != NULL)
-		ff_set_ask(fs, a, env);
+		fetch_frame_set_ask(f, a, env);
 	else
-		fs_send_error(fs, env->id, "busy", "too many requests");
+		fetch_send_error(f, env->id, "busy", "too many requests");
 }
 
 /* A workload that is being started has no process to tell about yet. */
 static void
-ff_put_status(struct fs *fs, const char *id, const char *handle)
+fetch_frame_put_status(struct fetch *f, const char *id, const char *handle)
 {
-	struct fw *w = fw_find_handle(fs, handle);
+	struct fetch_work *w = fetch_work_find_handle(f, handle);
 	struct frame_status s;
 
 	if (w != NULL) {
-		fw_put_status(w, id, 0);
+		fetch_work_put_status(w, id, 0);
 		return;
 	}
-	if (fa_find_handle(fs, MSG_DEV_START, handle) == NULL) {
-		fs_send_error(fs, id, "unknown_handle",
+	if (fetch_ask_find_handle(f, MSG_DEV_START, handle) == NULL) {
+		fetch_send_error(f, id, "unknown_handle",
 		    "this workload is not here");
 		return;
 	}
 	frame_init_payload(FRAME_STATUS, &s);
-	s.handle_id = (char *)(uintptr_t)handle;
-	s.executor_id = fs->conf.agent_id;
+	s.handle_id = FETCH_TEXT(handle);
+	s.executor_id = f->conf.agent_id;
 	s.state = (char *)(uintptr_t)frame_state_name(HS_PENDING);
-	fs_send(fs, FRAME_STATUS, id, handle, &s, NULL);
+	fetch_send(f, FRAME_STATUS, id, handle, &s, NULL);
 }
 
 int
-ff_on_signalled(struct fs *fs, struct imsg *m)
+fetch_frame_on_signalled(struct fetch *f, struct imsg *m)
 {
-	struct fa *a = fa_find(fs, m->id, MSG_DEV_SIGNAL);
-	struct ff_answer ans;
+	struct fetch_ask *a = fetch_ask_find(f, m->id, MSG_DEV_SIGNAL);
+	struct fetch_answer ans;
 	int r;
 
-	ff_get_answer(m, &ans);
-	if ((r = buf_end(&m->body)) == 0 && ff_is_wanted(fs, a)) {
+	fetch_frame_get_answer(m, &ans);
+	if ((r = buf_end(&m->body)) == 0 && fetch_ask_is_wanted(f, a)) {
 		if (ans.result == RES_OK)
-			ff_put_status(fs, a->corr, a->handle);
+			fetch_frame_put_status(f, a->corr, a->handle);
 		else
-			fs_send_error(fs, a->corr, ans.code, ans.text);
+			fetch_send_error(f, a->corr, ans.code, ans.text);
 	}
 	if (r == 0)
-		fa_del(fs, a);
-	ff_clear_answer(&ans);
+		fetch_ask_del(f, a);
+	fetch_frame_clear_answer(&ans);
 	return r;
 }
 
-static void
-ff_on_status_req(struct fs *fs, const struct frame_env *env, void *payload)
+void
+fetch_frame_on_status_req(struct fetch *f, const struct frame_env *env,
+    void *payload)
 {
 	(void)payload;
-	ff_put_status(fs, env->id, env->handle);
-}
-
-static void
-ff_on_inventory(struct fs *fs, const struct frame_env *env, void *payload)
-{
-	struct fa *a;
-
-	(void)payload;
-	a = ff_is_busy(fs) ? NULL : fa_put(fs, MSG_DEV_CAPS, NULL, -1,
-	    INVENTORY_TIMEOUT_MS);
-	if (a != NULL)
-		ff_set_ask(fs, a, env);
-	else
-		fs_send_error(fs, env->id, "busy", "too many requests");
+	fetch_frame_put_status(f, env->id, env->handle);
 }
 
 void
-ff_on_caps(struct fs *fs, const struct fa *a, struct caps *c)
+fetch_frame_on_inventory(struct fetch *f, const struct frame_env *env,
+    void *payload)
+{
+	struct fetch_ask *a;
+
+	(void)payload;
+	a = fetch_frame_is_busy(f) ? NULL : fetch_ask_put(f, MSG_DEV_CAPS, NULL,
+	    -1, INVENTORY_TIMEOUT_MS);
+	if (a != NULL)
+		fetch_frame_set_ask(f, a, env);
+	else
+		fetch_send_error(f, env->id, "busy", "too many requests");
+}
+
+void
+fetch_frame_on_caps(struct fetch *f, const struct fetch_ask *a, struct caps *c)
 {
 	struct frame_inventory inv = { .capabilities = *c };
 
-	if (ff_is_wanted(fs, a))
-		fs_send(fs, FRAME_INVENTORY, a->corr, NULL, &inv, NULL);
+	if (fetch_ask_is_wanted(f, a))
+		fetch_send(f, FRAME_INVENTORY, a->corr, NULL, &inv, NULL);
 }
 
 void
-ff_on_timeout(struct fs *fs, const struct fa *a)
-{
-	int wanted = ff_is_wanted(fs, a);
-
-	if (a->type == MSG_DEV_START) {
-		if (wanted)
-			fs_send_error(fs, a->corr, "start_failed",
-			    "the device did not start it in time");
-		fw_release(fs, a->handle);
-	} else if (a->type == MSG_BRANCH_OPEN)
-		fi_on_timeout(fs, a->handle);
-	else if (wanted && a->arg != NULL)
-		ff_on_lease_timeout(fs, a);
-	else if (wanted)
-		fs_send_error(fs, a->corr, "protocol",
-		    "the device did not answer in time");
-}
-
-static void
-ff_on_log_ack(struct fs *fs, const struct frame_env *env, void *payload)
+fetch_frame_on_log_ack(struct fetch *f, const struct frame_env *env,
+    void *payload)
 {
 	struct frame_log_ack *ack = payload;
-	struct fw *w = fw_find_handle(fs, env->handle);
+	struct fetch_work *w = fetch_work_find_handle(f, env->handle);
 
 	if (w != NULL && ack->offset > 0)
-		fo_on_ack(w, (uint64_t)ack->offset);
+		fetch_out_on_ack(w, (uint64_t)ack->offset);
 	else if (w == NULL && ack->offset >= 0)
-		fo_on_end_ack(fs, env->handle, (uint64_t)ack->offset);
+		fetch_out_on_end_ack(f, env->handle, (uint64_t)ack->offset);
 }
 
-static void
-ff_on_heartbeat_ack(struct fs *fs, const struct frame_env *env,
+void
+fetch_frame_on_heartbeat_ack(struct fetch *f, const struct frame_env *env,
     void *payload)
 {
 	struct frame_heartbeat_ack *ack = payload;
 	int64_t skew;
 
 	(void)env;
-	fo_on_beat_ack(fs, (uint64_t)ack->seq);
-	if (ack->server_time == UTIL_TIME_ZERO || fs->logged_skew)
+	fetch_out_on_beat_ack(f, (uint64_t)ack->seq);
+	if (ack->server_time == UTIL_TIME_ZERO || f->logged_skew)
 		return;
 	skew = util_wall_ns() / 2 - ack->server_time / 2;
-	if (skew < -FF_SKEW_NS / 2 || skew > FF_SKEW_NS / 2) {
-		fs->logged_skew = 1;
+	if (skew < -FETCH_FRAME_SKEW_NS / 2 || skew > FETCH_FRAME_SKEW_NS / 2) {
+		f->logged_skew = 1;
 		log_warn("clock-skew", "seconds=%lld reason=\"this clock and "
 		    "the hub's differ\"", (long long)(skew / 500000000));
 	}
 }
 
-static void
-ff_on_error(struct fs *fs, const struct frame_env *env, void *payload)
+void
+fetch_frame_on_error(struct fetch *f, const struct frame_env *env,
+    void *payload)
 {
 	struct frame_error *e = payload;
-	struct fw *w;
+	struct fetch_work *w;
 
 	if (e->code != NULL && strcmp(e->code, "write_back_failed") == 0 &&
-	    (w = fw_find_handle(fs, env->handle)) != NULL)
-		fb_refuse(w, e);
+	    (w = fetch_work_find_handle(f, env->handle)) != NULL)
+		fetch_back_refuse(w, e);
 	log_warn("hub-error", "id=%s code=%s message=%s", log_q(env->id),
 	    log_q(e->code), log_q(e->message));
 }
 
-static void
-ff_on_bye(struct fs *fs, const struct frame_env *env, void *payload)
+void
+fetch_frame_on_bye(struct fetch *f, const struct frame_env *env, void *payload)
 {
 	struct frame_bye *bye = payload;
 	char reason[MAX_CLOSE_REASON_LEN + 1];
@@ -386,7 +389,7 @@ ff_on_bye(struct fs *fs, const struct frame_env *env, void *payload)
 	log_info("hub-bye", "reconnect=%s reason=%s",
 	    bye->reconnect ? "yes" : "no", log_q(bye->reason));
 	if (!bye->reconnect)
-		fs->fatal = FATAL_BYE;
+		f->fatal = FATAL_BYE;
 	/* Revoked, banned, deleted: whoever reads the last line wants to know.
 	 * It stands between quotes. */
 	(void)snprintf(reason, sizeof(reason), "%s",
@@ -394,115 +397,142 @@ ff_on_bye(struct fs *fs, const struct frame_env *env, void *payload)
 	for (i = 0; reason[i] != '\0'; i++)
 		if (reason[i] < 0x20 || reason[i] > 0x7e || reason[i] == '"')
 			reason[i] = '?';
-	fs_fail(fs, "the hub said bye%s%s", reason[0] != '\0' ? ": " : "",
+	fetch_fail(f, "the hub said bye%s%s", reason[0] != '\0' ? ": " : "",
 	    reason);
 }
 
-static void
-ff_on_branch_chunk(struct fs *fs, const struct frame_env *env, void *payload)
+void
+fetch_frame_on_ignored(struct fetch *f, const struct frame_env *env,
+    void *payload)
 {
-	fi_on_chunk(fs, env, payload);
-}
-
-static void
-ff_on_decline(struct fs *fs, const struct frame_env *env, void *payload)
-{
-	ff_decline(fs, env, payload);
-}
-
-static void
-ff_on_ignored(struct fs *fs, const struct frame_env *env, void *payload)
-{
-	(void)fs;
+	(void)f;
 	(void)payload;
 	log_debug("frame-ignored", "type=%s id=%s", frame_name(env->type),
 	    log_q(env->id));
 }
 
-/* What to do, and whether a payload that does not decode is answered. */
-#define FF_ANSWER 1
-#define FF_SILENT 0
+/* ----------------------------------------------------------------- decline */
 
-static const struct ff_row {
-	void (*handler)(struct fs *, const struct frame_env *, void *);
-	int on_failure;
-} ff_rows[FRAME_NTYPES] = {
-	[FRAME_START] = { ff_on_start, FF_ANSWER },
-	[FRAME_SIGNAL] = { ff_on_signal, FF_ANSWER },
-	[FRAME_STATUS_REQ] = { ff_on_status_req, FF_SILENT },
-	[FRAME_LOG_ACK] = { ff_on_log_ack, FF_SILENT },
-	[FRAME_HEARTBEAT_ACK] = { ff_on_heartbeat_ack, FF_SILENT },
-	[FRAME_INVENTORY_REQ] = { ff_on_inventory, FF_ANSWER },
-	[FRAME_BYE] = { ff_on_bye, FF_SILENT },
-	[FRAME_ERROR] = { ff_on_error, FF_SILENT },
-	[FRAME_REVOKE] = { ff_on_revoke, FF_ANSWER },
-	[FRAME_SECRET_REFRESH] = { ff_on_refresh, FF_ANSWER },
-	[FRAME_UPGRADE] = { ff_on_decline, FF_ANSWER },
-	[FRAME_INSTALL_HARNESS] = { ff_on_decline, FF_ANSWER },
-	[FRAME_ISOLATION_PROBE] = { ff_on_decline, FF_ANSWER },
-	[FRAME_ATTACH_OPEN] = { ff_on_decline, FF_ANSWER },
-	[FRAME_DEVICE_OPEN] = { ff_on_decline, FF_ANSWER },
-	[FRAME_ATTACH_DATA] = { ff_on_ignored, FF_ANSWER },
-	[FRAME_ATTACH_RESIZE] = { ff_on_ignored, FF_SILENT },
-	[FRAME_ATTACH_CLOSE] = { ff_on_ignored, FF_SILENT },
-	[FRAME_DEVICE_DATA] = { ff_on_ignored, FF_SILENT },
-	[FRAME_DEVICE_CLOSE] = { ff_on_ignored, FF_SILENT },
-	[FRAME_BRANCH_CHUNK] = { ff_on_branch_chunk, FF_SILENT },
-};
+void
+fetch_decline_upgrade(struct fetch *f, const struct frame_env *env,
+    void *payload)
+{
+	const struct frame_upgrade *q = payload;
+	struct frame_upgrading a;
+
+	frame_init_payload(FRAME_UPGRADING, &a);
+	a.reason = FETCH_TEXT("this device does not upgrade itself");
+	a.from_version = f->conf.agent_version;
+	a.target_version = q->target_version;
+	fetch_send(f, FRAME_UPGRADING, env->id, NULL, &a, NULL);
+}
+
+void
+fetch_decline_harness(struct fetch *f, const struct frame_env *env,
+    void *payload)
+{
+	const struct frame_install_harness *q = payload;
+	struct frame_harness_installed a;
+
+	frame_init_payload(FRAME_HARNESS_INSTALLED, &a);
+	a.harness = q->harness;
+	a.reason = FETCH_TEXT("this device installs no harness");
+	fetch_send(f, FRAME_HARNESS_INSTALLED, env->id, NULL, &a, NULL);
+}
+
+void
+fetch_decline_probe(struct fetch *f, const struct frame_env *env,
+    void *payload)
+{
+	const struct frame_isolation_probe *q = payload;
+	const char *mode = q->sandbox.mode;
+	struct frame_isolation_evidence a;
+
+	frame_init_payload(FRAME_ISOLATION_EVIDENCE, &a);
+	if (mode == NULL || strcmp(mode, "container") != 0)
+		a.error = FETCH_TEXT("only container sandboxes can be probed");
+	else
+		a.error = FETCH_TEXT("this device runs no container sandbox");
+	fetch_send(f, FRAME_ISOLATION_EVIDENCE, env->id, NULL, &a, NULL);
+}
+
+void
+fetch_decline_terminal(struct fetch *f, const struct frame_env *env,
+    void *payload)
+{
+	(void)payload;
+	if (fetch_work_find_handle(f, env->handle) == NULL)
+		fetch_send_error(f, env->id, "unknown_handle",
+		    "this workload is not here");
+	else
+		fetch_send_error(f, env->id, "protocol",
+		    "this device opens no terminals");
+}
+
+void
+fetch_decline_device(struct fetch *f, const struct frame_env *env,
+    void *payload)
+{
+	(void)payload;
+	fetch_send_error(f, env->id, "protocol",
+	    "this device attaches no forwarded devices");
+}
+
+/* ---------------------------------------------------------------- dispatch */
 
 /* Said once per type and session, never answered. */
 static void
-ff_on_unknown(struct fs *fs, const struct frame_env *env)
+fetch_frame_on_unknown(struct fetch *f, const struct frame_env *env)
 {
 	uint64_t bit = 1ULL << env->type;
 
-	if (env->type == FRAME_UNKNOWN ? fs->logged_unknown :
-	    (fs->logged_types & bit) != 0)
+	if (env->type == FRAME_UNKNOWN ? f->logged_unknown :
+	    (f->logged_types & bit) != 0)
 		return;
-	fs->logged_types |= bit;
-	fs->logged_unknown |= env->type == FRAME_UNKNOWN;
+	f->logged_types |= bit;
+	f->logged_unknown |= env->type == FRAME_UNKNOWN;
 	log_info("frame-unknown", "type=%s id=%s", log_q(env->type_name),
 	    log_q(env->id));
 }
 
 /* An undecodable bye is no reason to stay away for good. */
 static void
-ff_on_undecodable(struct fs *fs, const struct frame_env *env,
-    const struct ff_row *row)
+fetch_frame_on_undecodable(struct fetch *f, const struct frame_env *env,
+    const struct fetch_frame_row *row)
 {
 	log_info("frame-undecodable", "type=%s id=%s reason=%s",
-	    frame_name(env->type), log_q(env->id), log_q(fs->jx.why));
+	    frame_name(env->type), log_q(env->id), log_q(f->jx.why));
 	if (env->type == FRAME_BYE)
-		fs_fail(fs, "the hub said bye, unreadably");
+		fetch_fail(f, "the hub said bye, unreadably");
 	else if (env->type == FRAME_BRANCH_CHUNK)
-		fi_fail_handle(fs, env->handle, fs->jx.why);
-	else if (row->on_failure == FF_ANSWER)
-		fs_send_error(fs, env->id, "protocol", fs->jx.why);
+		fetch_in_fail_handle(f, env->handle, f->jx.why);
+	else if (row->is_answered)
+		fetch_send_error(f, env->id, "protocol", f->jx.why);
 }
 
 void
-ff_on_frame(struct fs *fs, const struct frame_env *env)
+fetch_on_frame(struct fetch *f, const struct frame_env *env)
 {
-	const struct ff_row *row = &ff_rows[env->type];
-	union ff_payload payload;
+	const struct fetch_frame_row *row = &f->frames[env->type];
+	union fetch_payload payload;
 	int r;
 
 	if (!frame_is_inbound(env->type, FRAME_H2A) || row->handler == NULL) {
-		ff_on_unknown(fs, env);
+		fetch_frame_on_unknown(f, env);
 		return;
 	}
 	if (env->id[0] != '\0' && env->type != FRAME_HEARTBEAT_ACK)
-		fo_on_request(fs);
+		fetch_out_on_request(f);
 	/* A status_req's payload is not read at all. */
 	if (env->type == FRAME_STATUS_REQ) {
-		row->handler(fs, env, NULL);
+		row->handler(f, env, NULL);
 		return;
 	}
-	r = frame_decode_payload(&fs->jx, env, &payload);
+	r = frame_decode_payload(&f->jx, env, &payload);
 	if (r != 0) {
-		ff_on_undecodable(fs, env, row);
+		fetch_frame_on_undecodable(f, env, row);
 		return;
 	}
-	row->handler(fs, env, &payload);
+	row->handler(f, env, &payload);
 	frame_clear_payload(env->type, &payload);
 }

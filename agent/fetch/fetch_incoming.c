@@ -8,6 +8,8 @@
  * new transfer no further frame is read, so that at most one chunk is held
  * in memory, whatever the hub sends.
  */
+#include "fetch.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,17 +20,16 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "fetch_session.h"
 
-#define FI_MAX 8
-#define FI_IDLE_MS (15 * 60 * 1000)
+#define FETCH_IN_MAX 8
+#define FETCH_IN_IDLE_MS (15 * 60 * 1000)
 
-static struct fi *
-fi_find(struct fs *fs, const char *handle)
+static struct fetch_in *
+fetch_in_find(struct fetch *f, const char *handle)
 {
-	struct fi *t;
+	struct fetch_in *t;
 
-	TAILQ_FOREACH(t, &fs->incoming, entry) {
+	TAILQ_FOREACH(t, &f->incoming, entry) {
 		if (strcmp(t->handle, handle) == 0)
 			return t;
 	}
@@ -36,7 +37,7 @@ fi_find(struct fs *fs, const char *handle)
 }
 
 static void __attribute__((__format__(__printf__, 2, 3)))
-fi_fail(struct fi *t, const char *fmt, ...)
+fetch_in_fail(struct fetch_in *t, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -50,13 +51,13 @@ fi_fail(struct fi *t, const char *fmt, ...)
 }
 
 static void
-fi_free(struct fs *fs, struct fi *t)
+fetch_in_free(struct fetch *f, struct fetch_in *t)
 {
-	TAILQ_REMOVE(&fs->incoming, t, entry);
-	fs->nincoming--;
+	TAILQ_REMOVE(&f->incoming, t, entry);
+	f->nincoming--;
 	/* The hub waited for this one's file. */
 	if (t->held != NULL)
-		fl_pause(fs->link, 0);
+		fetch_link_pause(f->link, 0);
 	if (t->fd != -1)
 		close(t->fd);
 	free(t->held);
@@ -64,7 +65,7 @@ fi_free(struct fs *fs, struct fi *t)
 }
 
 static void
-fi_tell(struct fs *fs, uint32_t type, const char *handle,
+fetch_in_tell(struct fetch *f, uint32_t type, const char *handle,
     const char *failure)
 {
 	struct buf b;
@@ -73,29 +74,29 @@ fi_tell(struct fs *fs, uint32_t type, const char *handle,
 	buf_put_str(&b, handle);
 	if (failure != NULL)
 		buf_put_str(&b, failure);
-	fs_ask_monitor(fs, type, 0, &b, -1);
+	fetch_tell(f, type, 0, &b, -1);
 	buf_clear(&b);
 }
 
 /* Those nobody claimed. */
 static void
-fi_check_idle(struct fs *fs, int64_t now)
+fetch_in_check_idle(struct fetch *f, int64_t now)
 {
-	struct fi *t, *next;
+	struct fetch_in *t, *next;
 
-	for (t = TAILQ_FIRST(&fs->incoming); t != NULL; t = next) {
+	for (t = TAILQ_FIRST(&f->incoming); t != NULL; t = next) {
 		next = TAILQ_NEXT(t, entry);
-		if (t->held != NULL || now - t->used_at < FI_IDLE_MS)
+		if (t->held != NULL || now - t->used_at < FETCH_IN_IDLE_MS)
 			continue;
 		log_info("branch-dropped", "handle=%s reason=\"nobody "
 		    "claimed it\"", log_q(t->handle));
-		fi_tell(fs, MSG_BRANCH_DROP, t->handle, NULL);
-		fi_free(fs, t);
+		fetch_in_tell(f, MSG_BRANCH_DROP, t->handle, NULL);
+		fetch_in_free(f, t);
 	}
 }
 
 static void
-fi_write(struct fi *t, const uint8_t *data, size_t len)
+fetch_in_write(struct fetch_in *t, const uint8_t *data, size_t len)
 {
 	size_t done = 0;
 	ssize_t n;
@@ -106,7 +107,7 @@ fi_write(struct fi *t, const uint8_t *data, size_t len)
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			fi_fail(t, "it cannot be kept on the device: %s",
+			fetch_in_fail(t, "it cannot be kept on the device: %s",
 			    n == 0 ? "no progress" : strerror(errno));
 			return;
 		}
@@ -115,16 +116,26 @@ fi_write(struct fi *t, const uint8_t *data, size_t len)
 	t->received += (int64_t)len;
 }
 
+/* The monitor does not answer: nothing can be kept. */
+static void
+fetch_in_on_timeout(struct fetch *f, const struct fetch_ask *a)
+{
+	struct fetch_in *t = fetch_in_find(f, a->handle);
+
+	if (t != NULL)
+		fetch_in_free(f, t);
+}
+
 /* A transfer begins: its file is asked for, its first chunk waits. */
 static void
-fi_open(struct fs *fs, const struct frame_env *env,
+fetch_in_open(struct fetch *f, const struct frame_env *env,
     const struct frame_branch_chunk *c)
 {
-	struct fi *t;
-	struct fa *a;
+	struct fetch_in *t;
+	struct fetch_ask *a;
 	struct buf b;
 
-	if (fs->nincoming >= FI_MAX ||
+	if (f->nincoming >= FETCH_IN_MAX ||
 	    (t = calloc(1, sizeof(*t))) == NULL) {
 		log_warn("branch-refused", "handle=%s reason=\"too many "
 		    "branches are on their way\"", log_q(env->handle));
@@ -133,123 +144,115 @@ fi_open(struct fs *fs, const struct frame_env *env,
 	t->fd = -1;
 	memcpy(t->handle, env->handle, sizeof(t->handle));
 	t->total = c->total;
-	TAILQ_INSERT_TAIL(&fs->incoming, t, entry);
-	fs->nincoming++;
+	TAILQ_INSERT_TAIL(&f->incoming, t, entry);
+	f->nincoming++;
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_str(&b, t->handle);
-	a = fa_put(fs, MSG_BRANCH_OPEN, &b, -1, ASK_TIMEOUT_MS);
+	a = fetch_ask_put(f, MSG_BRANCH_OPEN, &b, -1, ASK_TIMEOUT_MS);
 	buf_clear(&b);
 	t->held = malloc(c->data_len);
 	if (a == NULL || t->held == NULL) {
-		fs_fail(fs, "out of memory");
+		fetch_fail(f, "out of memory");
 		return;
 	}
 	memcpy(t->held, c->data, c->data_len);
 	t->held_len = c->data_len;
 	memcpy(a->handle, env->handle, sizeof(a->handle));
-	fl_pause(fs->link, 1);
+	a->on_timeout = fetch_in_on_timeout;
+	fetch_link_pause(f->link, 1);
 }
 
 void
-fi_on_chunk(struct fs *fs, const struct frame_env *env,
-    const struct frame_branch_chunk *c)
+fetch_in_on_chunk(struct fetch *f, const struct frame_env *env, void *payload)
 {
-	struct fi *t = fi_find(fs, env->handle);
+	const struct frame_branch_chunk *c = payload;
+	struct fetch_in *t = fetch_in_find(f, env->handle);
 	int64_t now = util_now_ms();
 
-	fi_check_idle(fs, now);
+	fetch_in_check_idle(f, now);
 	if (t == NULL || c->offset == 0) {
 		if (t != NULL)
-			fi_free(fs, t);
-		fi_open(fs, env, c);
-		t = fi_find(fs, env->handle);
+			fetch_in_free(f, t);
+		fetch_in_open(f, env, c);
+		t = fetch_in_find(f, env->handle);
 		if (t != NULL && c->offset != 0)
-			fi_fail(t, "its first chunk is at %lld",
+			fetch_in_fail(t, "its first chunk is at %lld",
 			    (long long)c->offset);
 	} else if (c->total != t->total)
-		fi_fail(t, "its total was %lld, and then %lld",
+		fetch_in_fail(t, "its total was %lld, and then %lld",
 		    (long long)t->total, (long long)c->total);
 	else if (c->offset != t->received)
-		fi_fail(t, "a chunk at %lld came after %lld bytes",
+		fetch_in_fail(t, "a chunk at %lld came after %lld bytes",
 		    (long long)c->offset, (long long)t->received);
 	else if (t->failure[0] == '\0')
-		fi_write(t, c->data, c->data_len);
+		fetch_in_write(t, c->data, c->data_len);
 	if (t != NULL)
 		t->used_at = now;
 }
 
 void
-fi_fail_handle(struct fs *fs, const char *handle, const char *why)
+fetch_in_fail_handle(struct fetch *f, const char *handle, const char *why)
 {
-	struct fi *t = fi_find(fs, handle);
+	struct fetch_in *t = fetch_in_find(f, handle);
 
 	if (t != NULL)
-		fi_fail(t, "a chunk: %s", why);
+		fetch_in_fail(t, "a chunk: %s", why);
 }
 
 int
-fi_on_opened(struct fs *fs, struct imsg *m)
+fetch_in_on_opened(struct fetch *f, struct imsg *m)
 {
-	struct fa *a = fa_find(fs, m->id, MSG_BRANCH_OPEN);
+	struct fetch_ask *a = fetch_ask_find(f, m->id, MSG_BRANCH_OPEN);
 	int ok = buf_get_bool(&m->body), r;
-	struct fi *t;
+	struct fetch_in *t;
 
 	if ((r = buf_end(&m->body)) != 0 || a == NULL)
 		return r;
-	t = fi_find(fs, a->handle);
-	fa_del(fs, a);
+	t = fetch_in_find(f, a->handle);
+	fetch_ask_del(f, a);
 	if (t == NULL || t->held == NULL)
 		return CL_OK;
 	t->fd = imsg_take_fd(m);
 	if (!ok)
-		fi_fail(t, "the device cannot keep it");
+		fetch_in_fail(t, "the device cannot keep it");
 	if (t->failure[0] == '\0')
-		fi_write(t, t->held, t->held_len);
+		fetch_in_write(t, t->held, t->held_len);
 	free(t->held);
 	t->held = NULL;
-	fl_pause(fs->link, 0);
+	fetch_link_pause(f->link, 0);
 	return CL_OK;
 }
 
 void
-fi_on_timeout(struct fs *fs, const char *handle)
+fetch_in_end(struct fetch *f, const char *handle)
 {
-	struct fi *t = fi_find(fs, handle);
-
-	if (t != NULL)
-		fi_free(fs, t);
-}
-
-void
-fi_end(struct fs *fs, const char *handle)
-{
-	struct fi *t = fi_find(fs, handle);
+	struct fetch_in *t = fetch_in_find(f, handle);
 
 	if (t == NULL)
 		return;
 	if (t->received != t->total)
-		fi_fail(t, "%lld of its %lld bytes came",
+		fetch_in_fail(t, "%lld of its %lld bytes came",
 		    (long long)t->received, (long long)t->total);
-	fi_tell(fs, MSG_BRANCH_END, handle, t->failure);
-	fi_free(fs, t);
+	fetch_in_tell(f, MSG_BRANCH_END, handle, t->failure);
+	fetch_in_free(f, t);
 }
 
 void
-fi_drop(struct fs *fs, const char *handle)
+fetch_in_drop(struct fetch *f, const char *handle)
 {
-	struct fi *t = fi_find(fs, handle);
+	struct fetch_in *t = fetch_in_find(f, handle);
 
 	if (t == NULL)
 		return;
-	fi_tell(fs, MSG_BRANCH_DROP, t->handle, NULL);
-	fi_free(fs, t);
+	fetch_in_tell(f, MSG_BRANCH_DROP, t->handle, NULL);
+	fetch_in_free(f, t);
 }
 
 void
-fi_drop_all(struct fs *fs)
+fetch_in_drop_all(struct fetch *f)
 {
-	struct fi *t;
+	struct fetch_in *t;
 
-	while ((t = TAILQ_FIRST(&fs->incoming)) != NULL)
-		fi_drop(fs, t->handle);
+	while ((t = TAILQ_FIRST(&f->incoming)) != NULL)
+		fetch_in_drop(f, t->handle);
 }

@@ -8,6 +8,8 @@
  * that is not there.  Contents are wiped as soon as they are in the monitor's
  * memfd.
  */
+#include "fetch.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,27 +17,22 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "common/model/devlease.h"
-#include "fetch_frame.h"
-#include "fetch_session.h"
 
 /* The monitor answers within 12 s and 5 s; the hub waits 15 and 20. */
-#define FF_REVOKE_MS 14000
-#define FF_REFRESH_MS 15000
-
-/* The frame structs have no const; nothing here is changed or freed. */
-#define FF_TEXT(s) ((char *)(uintptr_t)(s))
+#define LEASE_REVOKE_MS 14000
+#define LEASE_REFRESH_MS 15000
 
 /* What the answer has to repeat. */
-struct ff_lease {
+struct fetch_lease {
 	char *lease_id;
 	char *grant_id;
 	int kill;
 };
 
 static void
-ff_lease_free(void *arg)
+fetch_lease_free(void *arg)
 {
-	struct ff_lease *l = arg;
+	struct fetch_lease *l = arg;
 
 	if (l == NULL)
 		return;
@@ -44,10 +41,10 @@ ff_lease_free(void *arg)
 	free(l);
 }
 
-static struct ff_lease *
-ff_lease_new(const char *lease_id, const char *grant_id, int kill)
+static struct fetch_lease *
+fetch_lease_new(const char *lease_id, const char *grant_id, int kill)
 {
-	struct ff_lease *l = calloc(1, sizeof(*l));
+	struct fetch_lease *l = calloc(1, sizeof(*l));
 
 	if (l == NULL)
 		return NULL;
@@ -55,19 +52,21 @@ ff_lease_new(const char *lease_id, const char *grant_id, int kill)
 	l->grant_id = strdup(grant_id == NULL ? "" : grant_id);
 	l->kill = kill;
 	if (l->lease_id == NULL || l->grant_id == NULL) {
-		ff_lease_free(l);
+		fetch_lease_free(l);
 		return NULL;
 	}
 	return l;
 }
 
+static void fetch_lease_on_timeout(struct fetch *, const struct fetch_ask *);
+
 /* Ask the monitor with a table in a memfd; takes l. */
 static int
-ff_lease_ask(struct fs *fs, const struct frame_env *env, uint32_t type,
-    const struct field_table *t, const void *v, struct ff_lease *l)
+fetch_lease_ask(struct fetch *f, const struct frame_env *env, uint32_t type,
+    const struct field_table *t, const void *v, struct fetch_lease *l)
 {
 	struct buf blob, b;
-	struct fa *a;
+	struct fetch_ask *a;
 	int fd = -1, r;
 
 	buf_init(&blob, MAX_SPEC_LEN);
@@ -77,19 +76,20 @@ ff_lease_ask(struct fs *fs, const struct frame_env *env, uint32_t type,
 	    (r = util_make_memfd(blob.data, blob.len, &fd)) != 0)
 		goto out;
 	buf_put_u32(&b, (uint32_t)blob.len);
-	a = fa_put(fs, type, &b, fd, type == MSG_DEV_REVOKE ? FF_REVOKE_MS :
-	    FF_REFRESH_MS);
+	a = fetch_ask_put(f, type, &b, fd, type == MSG_DEV_REVOKE ?
+	    LEASE_REVOKE_MS : LEASE_REFRESH_MS);
 	if (a == NULL) {
 		r = CL_LIMIT;
 		goto out;
 	}
-	a->session = fs->session;
+	a->session = f->session;
+	a->on_timeout = fetch_lease_on_timeout;
 	memcpy(a->corr, env->id, sizeof(a->corr));
 	a->arg = l;
-	a->free_arg = ff_lease_free;
+	a->free_arg = fetch_lease_free;
 	l = NULL;
  out:
-	ff_lease_free(l);
+	fetch_lease_free(l);
 	buf_clear(&b);
 	buf_clear(&blob);	/* wipes */
 	return r;
@@ -98,15 +98,15 @@ ff_lease_ask(struct fs *fs, const struct frame_env *env, uint32_t type,
 /* ------------------------------------------------------------------ revoke */
 
 static void
-ff_send_revoked(struct fs *fs, const char *id, const struct ff_lease *l,
-    const struct dev_revoked *rep)
+fetch_lease_send_revoked(struct fetch *f, const char *id,
+    const struct fetch_lease *l, const struct dev_revoked *rep)
 {
 	struct frame_revoked p;
 
 	frame_init_payload(FRAME_REVOKED, &p);
 	p.lease_id = l->lease_id;
 	p.grant_id = l->grant_id;
-	p.action = FF_TEXT(l->kill ? "kill" : "scrub");
+	p.action = FETCH_TEXT(l->kill ? "kill" : "scrub");
 	p.known = rep->known;
 	p.env_scrubbed = rep->env_scrubbed;
 	p.nenv_scrubbed = rep->nenv_scrubbed;
@@ -115,28 +115,29 @@ ff_send_revoked(struct fs *fs, const char *id, const struct ff_lease *l,
 	p.killed = rep->killed;
 	p.nkilled = rep->nkilled;
 	p.error = rep->error;
-	fs_send(fs, FRAME_REVOKED, id, NULL, &p, NULL);
+	fetch_send(f, FRAME_REVOKED, id, NULL, &p, NULL);
 }
 
 /* Nothing is known of what happened: known, so that nobody takes the error
  * for "not held here". */
 static void
-ff_fail_revoke(struct fs *fs, const char *id, const struct ff_lease *l,
-    const char *error)
+fetch_lease_fail_revoke(struct fetch *f, const char *id,
+    const struct fetch_lease *l, const char *error)
 {
 	struct dev_revoked rep;
 
 	field_init(&dev_revoked_table, &rep);
 	rep.known = 1;
-	rep.error = FF_TEXT(error);
-	ff_send_revoked(fs, id, l, &rep);
+	rep.error = FETCH_TEXT(error);
+	fetch_lease_send_revoked(f, id, l, &rep);
 }
 
 void
-ff_on_revoke(struct fs *fs, const struct frame_env *env, void *payload)
+fetch_lease_on_revoke(struct fetch *f, const struct frame_env *env,
+    void *payload)
 {
 	struct frame_revoke *q = payload;
-	struct ff_lease l;
+	struct fetch_lease l;
 	struct dev_revoke req;
 	int r;
 
@@ -148,45 +149,46 @@ ff_on_revoke(struct fs *fs, const struct frame_env *env, void *payload)
 	req.grant_id = q->grant_id;
 	req.reason = q->reason;
 	req.kill = l.kill;
-	r = ff_lease_ask(fs, env, MSG_DEV_REVOKE, &dev_revoke_table, &req,
-	    ff_lease_new(q->lease_id, q->grant_id, l.kill));
+	r = fetch_lease_ask(f, env, MSG_DEV_REVOKE, &dev_revoke_table, &req,
+	    fetch_lease_new(q->lease_id, q->grant_id, l.kill));
 	if (r != 0)
-		ff_fail_revoke(fs, env->id, &l, r == CL_LIMIT ?
+		fetch_lease_fail_revoke(f, env->id, &l, r == CL_LIMIT ?
 		    "too many requests" : cl_strerror(r));
 }
 
 /* ----------------------------------------------------------------- refresh */
 
 static void
-ff_send_refreshed(struct fs *fs, const char *id, const char *lease_id,
-    const struct dev_refreshed *rep)
+fetch_lease_send_refreshed(struct fetch *f, const char *id,
+    const char *lease_id, const struct dev_refreshed *rep)
 {
 	struct frame_secret_refreshed p;
 
 	frame_init_payload(FRAME_SECRET_REFRESHED, &p);
-	p.lease_id = FF_TEXT(lease_id);
+	p.lease_id = FETCH_TEXT(lease_id);
 	p.known = rep->known;
 	p.files_rewritten = rep->files_rewritten;
 	p.handles = rep->handles;
 	p.nhandles = rep->nhandles;
 	p.error = rep->error;
-	fs_send(fs, FRAME_SECRET_REFRESHED, id, NULL, &p, NULL);
+	fetch_send(f, FRAME_SECRET_REFRESHED, id, NULL, &p, NULL);
 }
 
 static void
-ff_fail_refresh(struct fs *fs, const char *id, const char *lease_id,
+fetch_lease_fail_refresh(struct fetch *f, const char *id, const char *lease_id,
     const char *error)
 {
 	struct dev_refreshed rep;
 
 	field_init(&dev_refreshed_table, &rep);
 	rep.known = 1;
-	rep.error = FF_TEXT(error);
-	ff_send_refreshed(fs, id, lease_id, &rep);
+	rep.error = FETCH_TEXT(error);
+	fetch_lease_send_refreshed(f, id, lease_id, &rep);
 }
 
 void
-ff_on_refresh(struct fs *fs, const struct frame_env *env, void *payload)
+fetch_lease_on_refresh(struct fetch *f, const struct frame_env *env,
+    void *payload)
 {
 	struct frame_secret_refresh *q = payload;
 	struct dev_refresh req;
@@ -197,29 +199,31 @@ ff_on_refresh(struct fs *fs, const struct frame_env *env, void *payload)
 	req.files = q->files;
 	req.nfiles = q->nfiles;
 	req.reason = q->reason;
-	r = ff_lease_ask(fs, env, MSG_DEV_REFRESH, &dev_refresh_table, &req,
-	    ff_lease_new(q->lease_id, NULL, 0));
+	r = fetch_lease_ask(f, env, MSG_DEV_REFRESH, &dev_refresh_table, &req,
+	    fetch_lease_new(q->lease_id, NULL, 0));
 	if (r != 0)
-		ff_fail_refresh(fs, env->id, q->lease_id, r == CL_LIMIT ?
-		    "too many requests" : cl_strerror(r));
+		fetch_lease_fail_refresh(f, env->id, q->lease_id, r == CL_LIMIT
+		    ? "too many requests" : cl_strerror(r));
 }
 
 /* ----------------------------------------------------------------- answers */
 
-void
-ff_on_lease_timeout(struct fs *fs, const struct fa *a)
+static void
+fetch_lease_on_timeout(struct fetch *f, const struct fetch_ask *a)
 {
 	static const char text[] = "the device did not answer in time";
-	const struct ff_lease *l = a->arg;
+	const struct fetch_lease *l = a->arg;
 
+	if (!fetch_ask_is_wanted(f, a))
+		return;
 	if (a->type == MSG_DEV_REVOKE)
-		ff_fail_revoke(fs, a->corr, l, text);
+		fetch_lease_fail_revoke(f, a->corr, l, text);
 	else
-		ff_fail_refresh(fs, a->corr, l->lease_id, text);
+		fetch_lease_fail_refresh(f, a->corr, l->lease_id, text);
 }
 
 static int
-ff_load_table(struct imsg *m, const struct field_table *t, void *v)
+fetch_lease_load_table(struct imsg *m, const struct field_table *t, void *v)
 {
 	uint32_t len = buf_get_u32(&m->body);
 	uint8_t *data;
@@ -239,34 +243,34 @@ ff_load_table(struct imsg *m, const struct field_table *t, void *v)
 /* The answer goes to the session that asked, or nowhere: the hub asks a
  * device that comes back again. */
 int
-ff_on_revoked(struct fs *fs, struct imsg *m)
+fetch_lease_on_revoked(struct fetch *f, struct imsg *m)
 {
-	struct fa *a = fa_find(fs, m->id, MSG_DEV_REVOKE);
+	struct fetch_ask *a = fetch_ask_find(f, m->id, MSG_DEV_REVOKE);
 	struct dev_revoked rep;
 	int r;
 
-	if ((r = ff_load_table(m, &dev_revoked_table, &rep)) != 0)
+	if ((r = fetch_lease_load_table(m, &dev_revoked_table, &rep)) != 0)
 		return r;
-	if (ff_is_wanted(fs, a))
-		ff_send_revoked(fs, a->corr, a->arg, &rep);
+	if (fetch_ask_is_wanted(f, a))
+		fetch_lease_send_revoked(f, a->corr, a->arg, &rep);
 	field_clear(&dev_revoked_table, &rep);
-	fa_del(fs, a);
+	fetch_ask_del(f, a);
 	return CL_OK;
 }
 
 int
-ff_on_refreshed(struct fs *fs, struct imsg *m)
+fetch_lease_on_refreshed(struct fetch *f, struct imsg *m)
 {
-	struct fa *a = fa_find(fs, m->id, MSG_DEV_REFRESH);
+	struct fetch_ask *a = fetch_ask_find(f, m->id, MSG_DEV_REFRESH);
 	struct dev_refreshed rep;
 	int r;
 
-	if ((r = ff_load_table(m, &dev_refreshed_table, &rep)) != 0)
+	if ((r = fetch_lease_load_table(m, &dev_refreshed_table, &rep)) != 0)
 		return r;
-	if (ff_is_wanted(fs, a))
-		ff_send_refreshed(fs, a->corr,
-		    ((const struct ff_lease *)a->arg)->lease_id, &rep);
+	if (fetch_ask_is_wanted(f, a))
+		fetch_lease_send_refreshed(f, a->corr,
+		    ((const struct fetch_lease *)a->arg)->lease_id, &rep);
 	field_clear(&dev_refreshed_table, &rep);
-	fa_del(fs, a);
+	fetch_ask_del(f, a);
 	return CL_OK;
 }

@@ -2,119 +2,53 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The open link: WebSocket messages over the connection that fetch_dial.c
- * made.  In agentd-fetch, confined.  Everything that comes is from the
- * hub, or from whoever took it over: sizes, queues and waits are bounded.
- * The owner's callbacks run from the loop only, and nothing is freed in
- * its own callback.
+ * The link to the hub, in agentd-fetch, confined: dialled by fetch_dial.c,
+ * then WebSocket messages over net/conn.  Everything that comes is from the
+ * hub, or from whoever took it over.  The owner's callbacks run from the loop
+ * only, and nothing is freed in its own callback.
  */
-#include <bsd/stdlib.h>
+#include "fetch_link.h"
+
 #include <event2/buffer.h>
 #include <event2/event.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/base/err.h"
 #include "common/base/util.h"
-#include "net/codec/tlsio.h"
-#include "fetch_link_int.h"
+#include "net/conn/conn.h"
 
-#define FL_PONG_MARK 65536	/* queued bytes above which a pong waits */
+#define FLINK_READ_MAX 262144	/* of one turn, so that others get theirs */
 
-static void fl_on_io(evutil_socket_t, short, void *);
-static void fl_on_timer(evutil_socket_t, short, void *);
-static void fl_on_turn(evutil_socket_t, short, void *);
+enum fetch_link_state { FLINK_IDLE, FLINK_DIAL, FLINK_OPEN, FLINK_CLOSING,
+    FLINK_ENDED };
 
-struct fl *
-fl_new(struct event_base *base, const struct fl_ops *ops, void *arg)
-{
-	struct fl *l;
+struct fetch_link {
+	const struct fetch_link_ops *ops;
+	void *arg;
+	enum fetch_link_state state;
+	struct fetch_dial dial;
+	struct conn conn;
+	struct event *timer;	/* one deadline per state */
+	struct event *turn;	/* activated by hand: flush, parse, end */
+	int paused;
+	char why[FETCH_WHY_MAX];
+};
 
-	if ((l = calloc(1, sizeof(*l))) == NULL)
-		return NULL;
-	l->base = base;
-	l->ops = ops;
-	l->arg = arg;
-	l->fd = -1;
-	snprintf(l->peer, sizeof(l->peer), "-");
-	ws_init(&l->ws, WS_CLIENT, MAX_FRAME_LEN);
-	l->in = evbuffer_new();
-	l->out = evbuffer_new();
-	l->timer = evtimer_new(base, fl_on_timer, l);
-	l->turn = event_new(base, -1, 0, fl_on_turn, l);
-	if (l->in == NULL || l->out == NULL || l->timer == NULL ||
-	    l->turn == NULL) {
-		fl_free(l);
-		return NULL;
-	}
-	return l;
-}
-
-/* Everything of one connection. */
+/* Have the turn event run. */
 static void
-fl_close_connection(struct fl *l)
-{
-	if (l->rd != NULL)
-		event_free(l->rd);
-	if (l->wr != NULL)
-		event_free(l->wr);
-	l->rd = l->wr = NULL;
-	if (l->fd != -1)
-		close(l->fd);
-	l->fd = -1;
-	tlsio_free(l->tls);
-	l->tls = NULL;
-	ws_clear(&l->ws);
-	evbuffer_drain(l->in, evbuffer_get_length(l->in));
-	evbuffer_drain(l->out, evbuffer_get_length(l->out));
-}
-
-void
-fl_free(struct fl *l)
-{
-	if (l == NULL)
-		return;
-	if (l->in != NULL && l->out != NULL)
-		fl_close_connection(l);
-	if (l->in != NULL)
-		evbuffer_free(l->in);
-	if (l->out != NULL)
-		evbuffer_free(l->out);
-	if (l->timer != NULL)
-		event_free(l->timer);
-	if (l->turn != NULL)
-		event_free(l->turn);
-	free(l);
-}
-
-void
-fl_wake(struct fl *l)
+fetch_link_wake(struct fetch_link *l)
 {
 	event_active(l->turn, EV_TIMEOUT, 0);
 }
 
-void
-fl_fail(struct fl *l, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (l->state == FL_IDLE || l->state == FL_ENDED)
-		return;
-	if (l->why[0] == '\0') {
-		va_start(ap, fmt);
-		vsnprintf(l->why, sizeof(l->why), fmt, ap);
-		va_end(ap);
-	}
-	fl_enter_state(l, FL_ENDED);
-}
-
 static void
-fl_set_timer(struct fl *l, int64_t ms)
+fetch_link_set_timer(struct fetch_link *l, int64_t ms)
 {
 	struct timeval tv;
 
@@ -125,160 +59,142 @@ fl_set_timer(struct fl *l, int64_t ms)
 	evtimer_add(l->timer, &tv);
 }
 
-void
-fl_enter_state(struct fl *l, enum fl_state state)
+/* The only place where the state changes; arms the state's deadline. */
+static void
+fetch_link_enter_state(struct fetch_link *l, enum fetch_link_state state)
 {
 	l->state = state;
 	evtimer_del(l->timer);
 	switch (state) {
-	case FL_IDLE:
+	case FLINK_IDLE:
 		break;
-	case FL_CONNECT:
-		fl_set_timer(l, fl_get_connect_ms(l));
+	case FLINK_DIAL:
+		fetch_link_set_timer(l, fetch_dial_get_deadline(&l->dial) -
+		    util_now_ms());
 		break;
-	case FL_TLS:
-	case FL_HTTP:
-		fl_set_timer(l, l->dial_deadline_at - util_now_ms());
-		break;
-	case FL_OPEN:
-		ws_init(&l->ws, WS_CLIENT, MAX_FRAME_LEN);
-		memset(&l->pace, 0, sizeof(l->pace));
-		l->has_pong = 0;
-		l->queued = evbuffer_get_length(l->out);
-		l->written = 0;
+	case FLINK_OPEN:
 		l->ops->on_open(l->arg);
-		fl_wake(l);	/* frames may have come with the answer */
+		/* Frames may have come with the answer. */
+		fetch_link_wake(l);
 		break;
-	case FL_CLOSING:
-		fl_set_timer(l, BYE_TIMEOUT_MS);
-		fl_wake(l);
+	case FLINK_CLOSING:
+		fetch_link_set_timer(l, BYE_TIMEOUT_MS);
+		fetch_link_wake(l);
 		break;
-	case FL_ENDED:
-		fl_wake(l);
+	case FLINK_ENDED:
+		fetch_link_wake(l);
 		break;
 	}
 }
 
-int
-fl_open_events(struct fl *l, int fd)
+/* Leave for ENDED; on_end follows from the loop.  The first reason wins. */
+static void __attribute__((__format__(__printf__, 2, 3)))
+fetch_link_fail(struct fetch_link *l, const char *fmt, ...)
 {
-	l->rd = event_new(l->base, fd, EV_READ | EV_PERSIST, fl_on_io, l);
-	l->wr = event_new(l->base, fd, EV_WRITE | EV_PERSIST, fl_on_io, l);
-	return l->rd == NULL || l->wr == NULL ? CL_NOMEM : CL_OK;
-}
+	va_list ap;
 
-void
-fl_set_events(struct fl *l)
-{
-	unsigned int wants;
-	int reading, writing;
-
-	if (l->tls == NULL || l->rd == NULL)
+	if (l->state == FLINK_IDLE || l->state == FLINK_ENDED)
 		return;
-	reading = l->state != FL_OPEN || !l->paused;
-	writing = evbuffer_get_length(l->out) > 0;
-	wants = tlsio_get_wants(l->tls, reading, writing);
-	if (wants & TLSIO_READ)
-		event_add(l->rd, NULL);
-	else
-		event_del(l->rd);
-	if (wants & TLSIO_WRITE)
-		event_add(l->wr, NULL);
-	else
-		event_del(l->wr);
+	if (l->why[0] == '\0') {
+		va_start(ap, fmt);
+		vsnprintf(l->why, sizeof(l->why), fmt, ap);
+		va_end(ap);
+	}
+	fetch_link_enter_state(l, FLINK_ENDED);
 }
 
-/* Put one frame behind what is queued, masked. */
-static int
-fl_put_frame(struct fl *l, enum ws_op op, const void *payload, size_t len)
+/* Dialling went a step further. */
+static void
+fetch_link_on_dial(struct fetch_link *l, int r)
 {
-	uint8_t mask[WS_MASK_LEN];
-	struct evbuffer_iovec vec;
-	size_t n;
+	if (r == CL_OK)
+		fetch_link_enter_state(l, FLINK_OPEN);
+	else if (r == CL_INCOMPLETE)
+		fetch_link_enter_state(l, FLINK_DIAL);
+	else
+		fetch_link_fail(l, "%s", l->dial.why);
+}
 
-	arc4random_buf(mask, sizeof(mask));
-	if (evbuffer_reserve_space(l->out, (ev_ssize_t)(WS_HEAD_MAX + len),
-	    &vec, 1) != 1)
-		return CL_NOMEM;
-	n = ws_format_frame(vec.iov_base, vec.iov_len, op, payload, len, mask);
-	if (n == 0)
-		return CL_INTERNAL;
-	vec.iov_len = n;
-	if (evbuffer_commit_space(l->out, &vec, 1) == -1)
-		return CL_NOMEM;
-	if (l->queued == l->written)
-		l->progress_at = util_now_ms();
-	l->queued += n;
+int
+fetch_link_start(struct fetch_link *l, const struct fetch_target *t,
+    const struct fetch_addr *addrs, size_t naddrs)
+{
+	if (l->state != FLINK_IDLE || naddrs == 0)
+		return CL_STATE;
+	l->why[0] = '\0';
+	l->paused = 0;
+	l->state = FLINK_DIAL;
+	fetch_link_on_dial(l, fetch_dial_start(&l->dial, t, addrs, naddrs));
 	return CL_OK;
 }
 
 int
-fl_send(struct fl *l, const void *text, size_t len, uint64_t *posp)
+fetch_link_send(struct fetch_link *l, const void *text, size_t len,
+    uint64_t *posp)
 {
 	int r;
 
-	if (l->state != FL_OPEN)
+	if (l->state != FLINK_OPEN)
 		return CL_STATE;
-	if (evbuffer_get_length(l->out) > MAX_SESSION_OUT_LEN)
+	if (conn_is_full(&l->conn))
 		return CL_LIMIT;
-	if ((r = fl_put_frame(l, WS_TEXT, text, len)) != 0)
+	if ((r = conn_put_text(&l->conn, text, len, 0)) != 0)
 		return r;
 	if (posp != NULL)
-		*posp = l->queued;
-	fl_wake(l);
+		*posp = l->conn.queued;
+	fetch_link_wake(l);
 	return CL_OK;
 }
 
-uint64_t
-fl_get_written(const struct fl *l)
-{
-	return l->written;
-}
-
-size_t
-fl_get_queued(const struct fl *l)
-{
-	return evbuffer_get_length(l->out);
-}
-
 void
-fl_pause(struct fl *l, int on)
+fetch_link_pause(struct fetch_link *l, int on)
 {
 	l->paused = on;
-	if (!on && l->state == FL_OPEN)
-		fl_wake(l);
+	if (!on && l->state == FLINK_OPEN)
+		fetch_link_wake(l);
 }
 
 void
-fl_close(struct fl *l, uint16_t code, const char *reason)
+fetch_link_close(struct fetch_link *l, uint16_t code, const char *reason)
 {
-	uint8_t payload[WS_CONTROL_MAX];
-	size_t len;
-
-	if (l->state == FL_CLOSING)
+	if (l->state == FLINK_CLOSING)
 		return;
-	if (l->state != FL_OPEN) {
-		fl_fail(l, "%s", reason);
+	if (l->state != FLINK_OPEN) {
+		fetch_link_fail(l, "%s", reason);
 		return;
 	}
 	snprintf(l->why, sizeof(l->why), "%s", reason);
-	len = ws_format_close(payload, code, reason);
-	if (fl_put_frame(l, WS_CLOSE, payload, len) != 0)
-		fl_enter_state(l, FL_ENDED);
-	else
-		fl_enter_state(l, FL_CLOSING);
+	fetch_link_enter_state(l, conn_put_close(&l->conn, code, reason) != 0 ?
+	    FLINK_ENDED : FLINK_CLOSING);
+}
+
+static int
+fetch_link_is_reading(void *arg)
+{
+	struct fetch_link *l = arg;
+
+	return l->state == FLINK_OPEN && !l->paused;
+}
+
+static void
+fetch_link_on_text(void *arg, const uint8_t *data, size_t len)
+{
+	struct fetch_link *l = arg;
+
+	l->ops->on_message(l->arg, data, len);
 }
 
 /* The hub closes: answer with its own code and end. */
 static void
-fl_on_close_frame(struct fl *l, const struct ws_event *ev)
+fetch_link_on_close(void *arg, const struct ws_event *ev)
 {
+	struct fetch_link *l = arg;
 	char reason[WS_CONTROL_MAX + 1];
 	size_t i;
 
 	snprintf(reason, sizeof(reason), "%.*s", (int)ev->len,
 	    (const char *)ev->data);
-	fl_close(l, ev->code, reason);
+	fetch_link_close(l, ev->code, reason);
 	/* It goes into a log line: nothing that could end it or the quotes. */
 	for (i = 0; reason[i] != '\0'; i++) {
 		if (reason[i] < 0x20 || reason[i] > 0x7e || reason[i] == '"')
@@ -290,244 +206,228 @@ fl_on_close_frame(struct fl *l, const struct ws_event *ev)
 }
 
 static void
-fl_on_event(struct fl *l, const struct ws_event *ev)
+fetch_link_on_fault(void *arg, enum conn_fault fault)
 {
-	if ((ev->op == WS_PING || ev->op == WS_PONG) &&
-	    ws_pace_add(&l->pace, util_now_ms()) != CL_OK) {
-		fl_close(l, WS_CODE_POLICY, "too many pings or pongs");
-		return;
-	}
-	switch (ev->op) {
-	case WS_TEXT:
-		l->ops->on_message(l->arg, ev->data, ev->len);
+	struct fetch_link *l = arg;
+
+	switch (fault) {
+	case CONN_PINGS:
+		fetch_link_close(l, WS_CODE_POLICY, "too many pings or pongs");
 		break;
-	case WS_BINARY:
-		fl_close(l, WS_CODE_NORMAL, "binary message");
+	case CONN_BINARY:
+		fetch_link_close(l, WS_CODE_NORMAL, "binary message");
 		break;
-	case WS_PING:
-		memcpy(l->pong, ev->data, ev->len);
-		l->pong_len = ev->len;
-		l->has_pong = 1;
+	case CONN_TOO_BIG:
+		fetch_link_close(l, WS_CODE_TOO_BIG, "message over 1 MiB");
 		break;
-	case WS_CLOSE:
-		fl_on_close_frame(l, ev);
+	case CONN_NOMEM:
+		fetch_link_close(l, WS_CODE_INTERNAL, "out of memory");
 		break;
-	default:
+	case CONN_PROTOCOL:
+		fetch_link_close(l, WS_CODE_PROTOCOL, "WebSocket violation");
 		break;
 	}
 }
 
 static void
-fl_on_violation(struct fl *l, int r)
+fetch_link_flush(struct fetch_link *l)
 {
-	if (r == CL_TOOBIG)
-		fl_close(l, WS_CODE_TOO_BIG, "message over 1 MiB");
-	else if (r == CL_NOMEM)
-		fl_close(l, WS_CODE_INTERNAL, "out of memory");
-	else
-		fl_close(l, WS_CODE_PROTOCOL, "WebSocket violation");
-}
-
-/* Hand out what has come, until the owner pauses or closes. */
-static void
-fl_parse(struct fl *l)
-{
-	struct evbuffer_iovec vec;
-	struct ws_event ev;
-	size_t used;
+	uint64_t before = conn_get_written(&l->conn), after;
 	int r;
 
-	while (l->state == FL_OPEN && !l->paused) {
-		memset(&vec, 0, sizeof(vec));
-		evbuffer_peek(l->in, -1, NULL, &vec, 1);
-		r = ws_parse(&l->ws, vec.iov_base, vec.iov_len, &used, &ev);
-		if (used > 0) {
-			/* A welcome holds the credential: leave no copy. */
-			explicit_bzero(vec.iov_base, used);
-			evbuffer_drain(l->in, used);
-		}
-		if (r == 0)
-			fl_on_event(l, &ev);
-		else if (r != CL_INCOMPLETE)
-			fl_on_violation(l, r);
-		else if (evbuffer_get_length(l->in) == 0)
-			break;
-	}
-}
-
-static void
-fl_flush(struct fl *l)
-{
-	size_t before = evbuffer_get_length(l->out), after;
-	int r;
-
-	if (l->has_pong && l->state == FL_OPEN && before < FL_PONG_MARK) {
-		l->has_pong = 0;
-		fl_put_frame(l, WS_PONG, l->pong, l->pong_len);
-		before = evbuffer_get_length(l->out);
-	}
-	if (before == 0)
-		return;
-	r = tlsio_write(l->tls, l->out);
-	after = evbuffer_get_length(l->out);
-	if (after < before) {
-		l->written += before - after;
-		l->progress_at = util_now_ms();
-	}
+	r = conn_flush(&l->conn, util_now_ms());
+	after = conn_get_written(&l->conn);
 	if (r != 0 && r != CL_INCOMPLETE) {
-		fl_fail(l, "%s", tlsio_get_error(l->tls));
+		fetch_link_fail(l, "%s", tlsio_get_error(l->conn.io));
 		return;
 	}
-	if (l->state == FL_OPEN && after > 0 &&
+	if (l->state != FLINK_OPEN)
+		return;
+	if (conn_get_queued(&l->conn) > 0 &&
 	    !evtimer_pending(l->timer, NULL))
-		fl_set_timer(l, WRITE_TIMEOUT_MS);
-	if (l->state == FL_OPEN && after < before)
+		fetch_link_set_timer(l, WRITE_TIMEOUT_MS);
+	if (after != before)
 		l->ops->on_written(l->arg);
 }
 
-/* Our close frame is out: end our direction, wait for the other one. */
 static void
-fl_flush_closing(struct fl *l)
+fetch_link_read(struct fetch_link *l)
 {
-	fl_flush(l);
-	if (l->state == FL_CLOSING && evbuffer_get_length(l->out) == 0)
-		tlsio_close(l->tls);
-}
-
-static void
-fl_read(struct fl *l)
-{
+	struct conn *c = &l->conn;
 	int r;
 
-	if (l->state == FL_OPEN && l->paused)
+	if (l->state == FLINK_OPEN && l->paused)
 		return;
-	r = tlsio_read(l->tls, l->in, FL_READ_MAX);
-	if (l->state == FL_CLOSING)
-		evbuffer_drain(l->in, evbuffer_get_length(l->in));
+	r = tlsio_read(c->io, c->in, FLINK_READ_MAX);
+	if (l->state == FLINK_CLOSING)
+		evbuffer_drain(c->in, evbuffer_get_length(c->in));
 	else
-		fl_parse(l);
-	if (r == 0 && tlsio_has_pending(l->tls))
-		fl_wake(l);
+		(void)conn_process(c, UINT_MAX, util_now_ms());
+	if (r == 0 && tlsio_has_pending(c->io))
+		fetch_link_wake(l);
 	else if (r != 0 && r != CL_INCOMPLETE)
-		fl_fail(l, "%s", tlsio_get_error(l->tls));
+		fetch_link_fail(l, "%s", tlsio_get_error(c->io));
 }
 
 /* Events of the socket, and the turn that was asked for. */
 static void
-fl_run(struct fl *l)
+fetch_link_run(void *arg)
 {
-	if (l->state >= FL_CONNECT && l->state <= FL_HTTP)
-		fl_on_dial(l);
-	if (l->state == FL_OPEN || l->state == FL_CLOSING)
-		fl_read(l);
-	if (l->state == FL_OPEN)
-		fl_flush(l);
-	if (l->state == FL_CLOSING)
-		fl_flush_closing(l);
-	fl_set_events(l);
+	struct fetch_link *l = arg;
+
+	if (l->state == FLINK_DIAL)
+		fetch_link_on_dial(l, fetch_dial_run(&l->dial));
+	if (l->state == FLINK_OPEN || l->state == FLINK_CLOSING)
+		fetch_link_read(l);
+	if (l->state == FLINK_OPEN || l->state == FLINK_CLOSING)
+		fetch_link_flush(l);
+	/* Our close frame is out: end our direction, await the other's. */
+	if (l->state == FLINK_CLOSING && conn_get_queued(&l->conn) == 0)
+		conn_shut(&l->conn);
+	if (l->conn.io != NULL)
+		conn_set_events(&l->conn, conn_get_wants(&l->conn,
+		    l->state != FLINK_OPEN || !l->paused));
 }
 
+static const struct conn_ops fetch_link_conn_ops = {
+	.on_ready = fetch_link_run,
+	.is_reading = fetch_link_is_reading,
+	.on_message = fetch_link_on_text,
+	.on_close = fetch_link_on_close,
+	.on_fault = fetch_link_on_fault,
+};
+
 static void
-fl_on_io(evutil_socket_t fd, short what, void *arg)
+fetch_link_on_turn(evutil_socket_t fd, short what, void *arg)
 {
-	struct fl *l = arg;
+	struct fetch_link *l = arg;
+	char why[FETCH_WHY_MAX];
 
 	(void)fd;
 	(void)what;
-	fl_run(l);
-}
-
-static void
-fl_on_turn(evutil_socket_t fd, short what, void *arg)
-{
-	struct fl *l = arg;
-	char why[FL_WHY_MAX];
-
-	(void)fd;
-	(void)what;
-	if (l->state != FL_ENDED) {
-		if (l->state != FL_CONNECT)
-			fl_run(l);
+	if (l->state != FLINK_ENDED) {
+		/* Whether TCP is there, only its own event tells. */
+		if (l->state != FLINK_DIAL)
+			fetch_link_run(l);
 		return;
 	}
 	snprintf(why, sizeof(why), "%s", l->why);
-	fl_close_connection(l);
-	fl_enter_state(l, FL_IDLE);
+	fetch_dial_stop(&l->dial);
+	conn_close(&l->conn);
+	fetch_link_enter_state(l, FLINK_IDLE);
 	l->ops->on_end(l->arg, why);
 }
 
 static void
-fl_on_timer(evutil_socket_t fd, short what, void *arg)
+fetch_link_on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	struct fl *l = arg;
+	struct fetch_link *l = arg;
 	int64_t quiet;
 
 	(void)fd;
 	(void)what;
 	switch (l->state) {
-	case FL_CONNECT:
-		fl_on_connect_timeout(l);
+	case FLINK_DIAL:
+		fetch_link_on_dial(l, fetch_dial_expire(&l->dial));
 		break;
-	case FL_TLS:
-		fl_fail(l, "no TLS handshake within %d s",
-		    DIAL_TIMEOUT_MS / 1000);
-		break;
-	case FL_HTTP:
-		fl_fail(l, "no answer to the upgrade within %d s",
-		    DIAL_TIMEOUT_MS / 1000);
-		break;
-	case FL_OPEN:
-		quiet = util_now_ms() - l->progress_at;
-		if (evbuffer_get_length(l->out) == 0)
+	case FLINK_OPEN:
+		quiet = util_now_ms() - l->conn.mark_at;
+		if (conn_get_queued(&l->conn) == 0)
 			break;
 		if (quiet >= WRITE_TIMEOUT_MS)
-			fl_fail(l, "the hub took nothing for %d s",
+			fetch_link_fail(l, "the hub took nothing for %d s",
 			    WRITE_TIMEOUT_MS / 1000);
 		else
-			fl_set_timer(l, WRITE_TIMEOUT_MS - quiet);
+			fetch_link_set_timer(l, WRITE_TIMEOUT_MS - quiet);
 		break;
-	case FL_CLOSING:
-		fl_fail(l, "closed");
+	case FLINK_CLOSING:
+		fetch_link_fail(l, "closed");
 		break;
 	default:
 		break;
 	}
 }
 
+struct fetch_link *
+fetch_link_new(struct event_base *base, const struct fetch_link_ops *ops,
+    void *arg)
+{
+	struct fetch_link *l;
+
+	if ((l = calloc(1, sizeof(*l))) == NULL)
+		return NULL;
+	l->ops = ops;
+	l->arg = arg;
+	conn_init(&l->conn, WS_CLIENT, &fetch_link_conn_ops, l);
+	fetch_dial_init(&l->dial, base, &l->conn, fetch_link_run, l);
+	l->timer = evtimer_new(base, fetch_link_on_timer, l);
+	l->turn = event_new(base, -1, 0, fetch_link_on_turn, l);
+	if (l->timer == NULL || l->turn == NULL) {
+		fetch_link_free(l);
+		return NULL;
+	}
+	return l;
+}
+
+void
+fetch_link_free(struct fetch_link *l)
+{
+	if (l == NULL)
+		return;
+	fetch_dial_stop(&l->dial);
+	conn_close(&l->conn);
+	if (l->timer != NULL)
+		event_free(l->timer);
+	if (l->turn != NULL)
+		event_free(l->turn);
+	free(l);
+}
+
+uint64_t
+fetch_link_get_written(const struct fetch_link *l)
+{
+	return conn_get_written(&l->conn);
+}
+
+size_t
+fetch_link_get_queued(const struct fetch_link *l)
+{
+	return conn_get_queued(&l->conn);
+}
+
 int
-fl_is_settled(const struct fl *l)
+fetch_link_is_settled(const struct fetch_link *l)
 {
 	struct tcp_info ti;
 	socklen_t len = sizeof(ti);
 
 	memset(&ti, 0, sizeof(ti));
-	/* The descriptor is the TLS layer's by now; its event knows it. */
-	return l->rd != NULL && evbuffer_get_length(l->out) == 0 &&
-	    getsockopt(event_get_fd(l->rd), IPPROTO_TCP, TCP_INFO, &ti,
+	return l->conn.io != NULL && conn_get_queued(&l->conn) == 0 &&
+	    getsockopt(tlsio_get_fd(l->conn.io), IPPROTO_TCP, TCP_INFO, &ti,
 	    &len) == 0 &&
 	    ti.tcpi_unacked == 0;
 }
 
 int
-fl_has_end_acks(const struct fl *l)
+fetch_link_has_end_acks(const struct fetch_link *l)
 {
-	return l->has_end_acks;
+	return l->dial.has_end_acks;
 }
 
 int
-fl_is_open(const struct fl *l)
+fetch_link_is_open(const struct fetch_link *l)
 {
-	return l->state == FL_OPEN;
+	return l->state == FLINK_OPEN;
 }
 
 const char *
-fl_get_version(const struct fl *l)
+fetch_link_get_version(const struct fetch_link *l)
 {
-	return l->tls != NULL ? tlsio_get_version(l->tls) : "-";
+	return l->conn.io != NULL ? tlsio_get_version(l->conn.io) : "-";
 }
 
 const char *
-fl_get_peer(const struct fl *l)
+fetch_link_get_peer(const struct fetch_link *l)
 {
-	return l->peer;
+	return l->dial.peer;
 }

@@ -7,6 +7,8 @@
  * Nothing is kept in memory but positions; what has to be sent again is read
  * again.
  */
+#include "fetch.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,12 +16,11 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "fetch_session.h"
 
-#define FO_HIGH_LEN 131072	/* queued bytes above which output waits */
+#define FETCH_OUT_HIGH 131072	/* queued bytes above which output waits */
 
 void
-fo_init(struct fo *o, uint64_t acked_raw, uint64_t acked_norm)
+fetch_out_init(struct fetch_out *o, uint64_t acked_raw, uint64_t acked_norm)
 {
 	memset(o, 0, sizeof(*o));
 	utf8_norm_init(&o->tail);
@@ -31,16 +32,16 @@ fo_init(struct fo *o, uint64_t acked_raw, uint64_t acked_norm)
 }
 
 /* Where we are: an incomplete character counts as not read yet. */
-static struct fo_mark
-fo_get_mark(const struct fo *o)
+static struct fetch_out_mark
+fetch_out_get_mark(const struct fetch_out *o)
 {
-	struct fo_mark here = { o->raw - o->tail.tail_len, o->norm };
+	struct fetch_out_mark here = { o->raw - o->tail.tail_len, o->norm };
 
 	return here;
 }
 
 uint64_t
-fo_get_total(const struct fw *w)
+fetch_out_get_total(const struct fetch_work *w)
 {
 	uint64_t total = spool_load_u64(&w->spool.head->total);
 
@@ -52,16 +53,16 @@ fo_get_total(const struct fw *w)
  * mark: going back then reads a little more again, that is all.
  */
 static void
-fo_add_mark(struct fo *o, uint64_t distance)
+fetch_out_add_mark(struct fetch_out *o, uint64_t distance)
 {
-	struct fo_mark here = fo_get_mark(o);
+	struct fetch_out_mark here = fetch_out_get_mark(o);
 	size_t i, n;
 
 	if (here.norm < o->marks[o->nmarks - 1].norm + distance ||
 	    here.raw <= o->marks[o->nmarks - 1].raw)
 		return;
-	if (o->nmarks == FO_MARKS) {
-		for (i = n = 0; i < FO_MARKS; i += 2)
+	if (o->nmarks == FETCH_OUT_MARKS) {
+		for (i = n = 0; i < FETCH_OUT_MARKS; i += 2)
 			o->marks[n++] = o->marks[i];
 		o->nmarks = n;
 	}
@@ -70,7 +71,7 @@ fo_add_mark(struct fo *o, uint64_t distance)
 
 /* Index of the last mark at or before this offset; 0 when there is none. */
 static size_t
-fo_find_mark(const struct fo *o, uint64_t norm)
+fetch_out_find_mark(const struct fetch_out *o, uint64_t norm)
 {
 	size_t i = o->nmarks - 1;
 
@@ -80,7 +81,7 @@ fo_find_mark(const struct fo *o, uint64_t norm)
 }
 
 static void
-fo_set_position(struct fo *o, struct fo_mark m)
+fetch_out_set_position(struct fetch_out *o, struct fetch_out_mark m)
 {
 	o->raw = m.raw;
 	o->norm = m.norm;
@@ -89,9 +90,9 @@ fo_set_position(struct fo *o, struct fo_mark m)
 }
 
 void
-fo_rewind(struct fw *w, uint64_t from)
+fetch_out_rewind(struct fetch_work *w, uint64_t from)
 {
-	struct fo *o = &w->out;
+	struct fetch_out *o = &w->out;
 	uint64_t total = spool_load_u64(&w->spool.head->total);
 	uint64_t most;
 
@@ -102,28 +103,28 @@ fo_rewind(struct fw *w, uint64_t from)
 		from = most;
 	if (from < o->acked_norm)
 		from = o->acked_norm;
-	fo_add_mark(o, 1);
-	fo_set_position(o, o->marks[fo_find_mark(o, from)]);
+	fetch_out_add_mark(o, 1);
+	fetch_out_set_position(o, o->marks[fetch_out_find_mark(o, from)]);
 	o->skip_to = from;
 	w->status_pos = 0;
-	fb_restart(w);
-	fw_set_dirty(w);
+	fetch_back_restart(w);
+	fetch_work_set_dirty(w);
 }
 
 void
-fo_on_link_end(struct fw *w)
+fetch_out_on_link_end(struct fetch_work *w)
 {
 	w->out.queued_pos = w->out.wait_pos = 0;
 	w->status_pos = 0;
-	fb_restart(w);
+	fetch_back_restart(w);
 	w->told = 0;
 }
 
 void
-fo_on_ack(struct fw *w, uint64_t offset)
+fetch_out_on_ack(struct fetch_work *w, uint64_t offset)
 {
-	struct fo *o = &w->out;
-	struct fo_mark first = o->marks[0], here = fo_get_mark(o);
+	struct fetch_out *o = &w->out;
+	struct fetch_out_mark first = o->marks[0], here = fetch_out_get_mark(o);
 	struct buf b;
 	size_t i;
 
@@ -132,7 +133,7 @@ fo_on_ack(struct fw *w, uint64_t offset)
 	if (offset <= o->acked_norm)
 		return;
 	o->acked_norm = offset;
-	i = fo_find_mark(o, offset);
+	i = fetch_out_find_mark(o, offset);
 	memmove(o->marks, o->marks + i, (o->nmarks - i) * sizeof(*o->marks));
 	o->nmarks -= i;
 	if (here.norm <= offset) {
@@ -146,16 +147,17 @@ fo_on_ack(struct fw *w, uint64_t offset)
 	buf_put_u64(&b, w->slot);
 	buf_put_u64(&b, o->marks[0].raw);
 	buf_put_u64(&b, o->marks[0].norm);
-	fs_ask_monitor(w->fs, MSG_DEV_ACKED, 0, &b, -1);
+	fetch_tell(w->f, MSG_DEV_ACKED, 0, &b, -1);
 	buf_clear(&b);
 }
 
 /* One log_chunk.  CL_* of the link. */
 static int
-fo_put_chunk(struct fw *w, uint64_t offset, uint8_t *text, size_t len)
+fetch_out_put_chunk(struct fetch_work *w, uint64_t offset, uint8_t *text, size_t
+    len)
 {
 	struct frame_log_chunk c;
-	struct fo *o = &w->out;
+	struct fetch_out *o = &w->out;
 	int r;
 
 	frame_init_payload(FRAME_LOG_CHUNK, &c);
@@ -164,7 +166,7 @@ fo_put_chunk(struct fw *w, uint64_t offset, uint8_t *text, size_t len)
 	c.text.data = (char *)text;
 	c.text.len = len;
 	c.time = util_wall_ns();
-	r = fs_send(w->fs, FRAME_LOG_CHUNK, NULL, w->handle, &c,
+	r = fetch_send(w->f, FRAME_LOG_CHUNK, NULL, w->handle, &c,
 	    &o->queued_pos);
 	if (r == 0)
 		o->chunk_at = util_now_ms();
@@ -176,9 +178,9 @@ fo_put_chunk(struct fw *w, uint64_t offset, uint8_t *text, size_t len)
  * the hub has, send the rest in pieces that end between characters.
  */
 static int
-fo_put_text(struct fw *w, uint8_t *text, size_t len)
+fetch_out_put_text(struct fetch_work *w, uint8_t *text, size_t len)
 {
-	struct fo *o = &w->out;
+	struct fetch_out *o = &w->out;
 	uint64_t offset = o->norm;
 	size_t n;
 	int r = CL_OK;
@@ -198,7 +200,7 @@ fo_put_text(struct fw *w, uint8_t *text, size_t len)
 		n = len;
 		if (n > MAX_LOG_TEXT_LEN)
 			n = utf8_cut(text, MAX_LOG_TEXT_LEN);
-		r = fo_put_chunk(w, offset, text, n);
+		r = fetch_out_put_chunk(w, offset, text, n);
 		text += n;
 		len -= n;
 		offset += n;
@@ -212,10 +214,10 @@ fo_put_text(struct fw *w, uint8_t *text, size_t len)
  * count one each.
  */
 static void
-fo_skip_gap(struct fw *w, uint64_t raw)
+fetch_out_skip_gap(struct fetch_work *w, uint64_t raw)
 {
-	struct fo *o = &w->out;
-	struct fo_mark here = fo_get_mark(o), to;
+	struct fetch_out *o = &w->out;
+	struct fetch_out_mark here = fetch_out_get_mark(o), to;
 	size_t i;
 
 	for (i = 0; i < o->nmarks && o->marks[i].raw < raw; i++)
@@ -228,70 +230,70 @@ fo_skip_gap(struct fw *w, uint64_t raw)
 	}
 	log_warn("output-lost", "handle=%s bytes=%llu", log_q(w->handle),
 	    (unsigned long long)(to.norm - here.norm));
-	fo_set_position(o, to);
-	fo_add_mark(o, 1);
+	fetch_out_set_position(o, to);
+	fetch_out_add_mark(o, 1);
 }
 
 /* Read, normalise and queue one piece.  CL_INCOMPLETE: there is none. */
 static int
-fo_send_piece(struct fw *w)
+fetch_out_send_piece(struct fetch_work *w)
 {
-	struct fs *fs = w->fs;
-	struct fo *o = &w->out;
+	struct fetch *f = w->f;
+	struct fetch_out *o = &w->out;
 	uint64_t raw = o->raw;
 	size_t n, len;
 	int r;
 
 	/* With the carried bytes valid text then fits one chunk. */
-	r = spool_get(&w->spool, &raw, fs->raw,
-	    sizeof(fs->raw) - o->tail.tail_len, &n);
+	r = spool_get(&w->spool, &raw, f->raw,
+	    sizeof(f->raw) - o->tail.tail_len, &n);
 	if (r != 0) {
 		log_error("spool-read", "handle=%s reason=\"%s\"",
 		    log_q(w->handle), cl_strerror(r));
 		return r;
 	}
 	if (raw != o->raw) {
-		fo_skip_gap(w, raw);
+		fetch_out_skip_gap(w, raw);
 		if (o->raw != raw)
 			return CL_OK;	/* at a mark behind it: read there */
 	}
 	if (n == 0)
 		return CL_INCOMPLETE;
-	len = utf8_norm_put(&o->tail, fs->raw, n, fs->text);
+	len = utf8_norm_put(&o->tail, f->raw, n, f->text);
 	o->raw += n;
-	if ((r = fo_put_text(w, fs->text, len)) != 0)
+	if ((r = fetch_out_put_text(w, f->text, len)) != 0)
 		return r;
 	CRASH_POINT("spool.chunk");
-	o->queued_raw = fo_get_mark(o).raw;
-	fo_add_mark(o, FO_MARK_LEN);
+	o->queued_raw = fetch_out_get_mark(o).raw;
+	fetch_out_add_mark(o, FETCH_OUT_MARK_LEN);
 	return CL_OK;
 }
 
 /* All output was read and it has ended: the rest, what comes back, then the
  * status. */
 static int
-fo_send_end(struct fw *w)
+fetch_out_send_end(struct fetch_work *w)
 {
-	struct fo *o = &w->out;
+	struct fetch_out *o = &w->out;
 	size_t len;
 	int r;
 
 	/* What the shim could not keep counts, though it never comes. */
 	if (o->raw < w->total_raw)
-		fo_skip_gap(w, w->total_raw);
+		fetch_out_skip_gap(w, w->total_raw);
 	if (!o->flushed) {
-		len = utf8_norm_end(&o->tail, w->fs->text);
+		len = utf8_norm_end(&o->tail, w->f->text);
 		o->flushed = 1;
-		if ((r = fo_put_text(w, w->fs->text, len)) != 0)
+		if ((r = fetch_out_put_text(w, w->f->text, len)) != 0)
 			return r;
 		o->queued_raw = o->raw;
 	}
-	if ((r = fb_step(w)) != CL_INCOMPLETE)
+	if ((r = fetch_back_step(w)) != CL_INCOMPLETE)
 		return r;
 	log_info("workload-ended", "handle=%s state=%s code=%lld bytes=%llu",
 	    log_q(w->handle), frame_state_name(w->state),
 	    (long long)w->exit_code, (unsigned long long)o->norm);
-	return fw_put_status(w, NULL, 1);
+	return fetch_work_put_status(w, NULL, 1);
 }
 
 /*
@@ -299,9 +301,9 @@ fo_send_end(struct fw *w)
  * shim; CL_TIMEOUT: wait until due_at; anything else: the session ends.
  */
 static int
-fo_run(struct fw *w)
+fetch_out_run(struct fetch_work *w)
 {
-	struct fo *o = &w->out;
+	struct fetch_out *o = &w->out;
 	uint64_t total = spool_load_u64(&w->spool.head->total);
 	int64_t next_at = o->chunk_at + COALESCE_MS;
 	int r;
@@ -314,46 +316,46 @@ fo_run(struct fw *w)
 		o->due_at = next_at;
 		return CL_TIMEOUT;
 	}
-	r = fo_send_piece(w);
+	r = fetch_out_send_piece(w);
 	if (r == CL_INCOMPLETE && w->exited)
-		return fo_send_end(w);
+		return fetch_out_send_end(w);
 	return r;
 }
 
 /* Those whose time has come. */
 static void
-fo_check_waiting(struct fs *fs, int64_t now)
+fetch_out_check_waiting(struct fetch *f, int64_t now)
 {
-	struct fw *w, *next;
+	struct fetch_work *w, *next;
 
-	for (w = TAILQ_FIRST(&fs->waiting); w != NULL; w = next) {
+	for (w = TAILQ_FIRST(&f->waiting); w != NULL; w = next) {
 		next = TAILQ_NEXT(w, dirty_entry);
 		if (w->out.due_at <= now)
-			fw_set_dirty(w);
+			fetch_work_set_dirty(w);
 	}
 }
 
 void
-fo_pump(struct fs *fs)
+fetch_out_pump(struct fetch *f)
 {
-	struct fw *w;
+	struct fetch_work *w;
 	int r;
 
-	fo_check_waiting(fs, util_now_ms());
-	while (fs->state == FS_UP && fl_get_queued(fs->link) < FO_HIGH_LEN &&
-	    (w = TAILQ_FIRST(&fs->dirty)) != NULL) {
-		TAILQ_REMOVE(&fs->dirty, w, dirty_entry);
+	fetch_out_check_waiting(f, util_now_ms());
+	while (f->state == FST_UP && fetch_link_get_queued(f->link) <
+	    FETCH_OUT_HIGH && (w = TAILQ_FIRST(&f->dirty)) != NULL) {
+		TAILQ_REMOVE(&f->dirty, w, dirty_entry);
 		w->dirty = 0;
-		r = fo_run(w);
+		r = fetch_out_run(w);
 		if (r == CL_OK)
-			fw_set_dirty(w);
+			fetch_work_set_dirty(w);
 		else if (r == CL_TIMEOUT)
-			TAILQ_INSERT_TAIL(&fs->waiting, w, dirty_entry);
+			TAILQ_INSERT_TAIL(&f->waiting, w, dirty_entry);
 	}
 }
 
 static void
-fo_report_sent(struct fw *w, uint64_t raw)
+fetch_out_report_sent(struct fetch_work *w, uint64_t raw)
 {
 	struct buf b;
 
@@ -363,99 +365,99 @@ fo_report_sent(struct fw *w, uint64_t raw)
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, w->slot);
 	buf_put_u64(&b, raw);
-	fs_ask_monitor(w->fs, MSG_DEV_SENT, 0, &b, -1);
+	fetch_tell(w->f, MSG_DEV_SENT, 0, &b, -1);
 	buf_clear(&b);
 }
 
 static void
-fo_report(struct fw *w, uint32_t type)
+fetch_out_report(struct fetch_work *w, uint32_t type)
 {
 	struct buf b;
 
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, w->slot);
-	fs_ask_monitor(w->fs, type, 0, &b, -1);
+	fetch_tell(w->f, type, 0, &b, -1);
 	buf_clear(&b);
 }
 
 static void
-fo_report_done(struct fw *w)
+fetch_out_report_done(struct fetch_work *w)
 {
-	fo_report(w, MSG_DEV_DONE);
-	fw_del(w);
+	fetch_out_report(w, MSG_DEV_DONE);
+	fetch_work_del(w);
 }
 
 void
-fo_on_end_ack(struct fs *fs, const char *handle, uint64_t offset)
+fetch_out_on_end_ack(struct fetch *f, const char *handle, uint64_t offset)
 {
-	struct fw *w, *next;
+	struct fetch_work *w, *next;
 
-	for (w = TAILQ_FIRST(&fs->works); w != NULL; w = next) {
+	for (w = TAILQ_FIRST(&f->works); w != NULL; w = next) {
 		next = TAILQ_NEXT(w, entry);
 		if (!w->told || strcmp(w->handle, handle) != 0 ||
 		    offset < w->out.norm)
 			continue;
 		CRASH_POINT("end.acked");
-		fo_report_done(w);
+		fetch_out_report_done(w);
 	}
 }
 
 void
-fo_on_beat_ack(struct fs *fs, uint64_t seq)
+fetch_out_on_beat_ack(struct fetch *f, uint64_t seq)
 {
-	struct fw *w, *next;
+	struct fetch_work *w, *next;
 
-	for (w = TAILQ_FIRST(&fs->works); w != NULL; w = next) {
+	for (w = TAILQ_FIRST(&f->works); w != NULL; w = next) {
 		next = TAILQ_NEXT(w, entry);
 		if (w->told && seq >= w->told_beat)
-			fo_report_done(w);
+			fetch_out_report_done(w);
 	}
 }
 
 void
-fo_on_request(struct fs *fs)
+fetch_out_on_request(struct fetch *f)
 {
-	struct fw *w, *next;
+	struct fetch_work *w, *next;
 
-	if (fl_has_end_acks(fs->link))
+	if (fetch_link_has_end_acks(f->link))
 		return;
-	for (w = TAILQ_FIRST(&fs->works); w != NULL; w = next) {
+	for (w = TAILQ_FIRST(&f->works); w != NULL; w = next) {
 		next = TAILQ_NEXT(w, entry);
-		if (w->told && fl_is_settled(fs->link))
-			fo_report_done(w);
+		if (w->told && fetch_link_is_settled(f->link))
+			fetch_out_report_done(w);
 	}
 }
 
 /* Many ends that nobody confirms: the oldest go as delivered. */
 static void
-fo_limit_told(struct fs *fs)
+fetch_out_limit_told(struct fetch *f)
 {
-	struct fw *w, *first = NULL;
+	struct fetch_work *w, *first = NULL;
 	unsigned int n = 0;
 
-	TAILQ_FOREACH(w, &fs->works, entry) {
+	TAILQ_FOREACH(w, &f->works, entry) {
 		if (!w->told)
 			continue;
 		if (first == NULL)
 			first = w;
 		n++;
 	}
-	if (n > FO_TOLD_MAX)
-		fo_report_done(first);
+	if (n > FETCH_OUT_TOLD_MAX)
+		fetch_out_report_done(first);
 }
 
 void
-fo_on_written(struct fs *fs)
+fetch_out_on_written(struct fetch *f)
 {
-	uint64_t written = fl_get_written(fs->link);
-	struct fw *w, *next;
-	struct fo *o;
+	uint64_t written = fetch_link_get_written(f->link);
+	struct fetch_work *w, *next;
+	struct fetch_out *o;
 
-	for (w = TAILQ_FIRST(&fs->works); w != NULL; w = next) {
+	for (w = TAILQ_FIRST(&f->works); w != NULL; w = next) {
 		next = TAILQ_NEXT(w, entry);
 		o = &w->out;
 		if (o->wait_pos != 0 && written >= o->wait_pos) {
-			fo_report_sent(w, o->wait_raw);
+			fetch_out_report_sent(w, o->wait_raw);
 			o->wait_pos = 0;
 		}
 		/* One position is watched at a time: the newest there was. */
@@ -463,13 +465,13 @@ fo_on_written(struct fs *fs)
 			o->wait_pos = o->queued_pos;
 			o->wait_raw = o->queued_raw;
 		} else if (o->wait_pos == 0 && o->queued_pos != 0)
-			fo_report_sent(w, o->queued_raw);
+			fetch_out_report_sent(w, o->queued_raw);
 		if (w->told || w->status_pos == 0 || written < w->status_pos)
 			continue;
 		w->told = 1;
-		w->told_beat = fs->beat_seq + 1;
+		w->told_beat = f->beat_seq + 1;
 		CRASH_POINT("status.sent");
-		fo_report(w, MSG_DEV_TOLD);
+		fetch_out_report(w, MSG_DEV_TOLD);
 	}
-	fo_limit_told(fs);
+	fetch_out_limit_told(f);
 }

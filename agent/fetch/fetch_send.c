@@ -2,9 +2,16 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What agentd-fetch says: frames to the hub, messages to the monitor.
- * Payloads are never logged.
+ * What agentd-fetch says: frames to the hub, messages and questions to the
+ * monitor, and why a link ends.  Everything else of the session role stands
+ * on this.  Payloads are never logged.  Each question has a deadline; what an
+ * answer belongs to is found by id and may be gone.
  */
+#include "fetch.h"
+
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,118 +20,230 @@
 #include "common/base/log.h"
 #include "common/base/utf8.h"
 #include "common/base/util.h"
-#include "fetch_session.h"
 
-#define FS_OUT_KEEP 65536	/* writer memory kept between frames */
-#define FS_DETAIL_MAX 480	/* of a SESSION message */
+#define FETCH_OUT_KEEP 65536	/* writer memory kept between frames */
+#define FETCH_DETAIL_MAX 480	/* of a SESSION message */
+/* Asks that belong to no frame: resolve, caps, enrolled. */
+#define FETCH_ASK_OWN_MAX 8
+/* Jobs a hub may have running beyond the workloads it may start. */
+#define FETCH_ASK_JOBS_EXTRA 16
+
+static const char *const fetch_state_names[] = {
+#define X(name) #name,
+	FETCH_STATES(X)
+#undef X
+};
+
+static const char *const fetch_event_names[] = {
+#define X(name) #name,
+	FETCH_EVENTS(X)
+#undef X
+};
+
+const char *
+fetch_state_name(enum fetch_state state)
+{
+	return fetch_state_names[state];
+}
+
+const char *
+fetch_event_name(enum fetch_event ev)
+{
+	return fetch_event_names[ev];
+}
+
+void
+fetch_wake(struct fetch *f)
+{
+	event_active(f->turn, EV_TIMEOUT, 0);
+}
+
+void
+fetch_put_event(struct fetch *f, enum fetch_event ev)
+{
+	if (f->nqueue == FETCH_QUEUE_MAX)
+		fatal("events", "event=%s reason=\"too many in one turn\"",
+		    fetch_event_names[ev]);
+	f->queue[f->nqueue++] = ev;
+	fetch_wake(f);
+}
+
+/* The first reason of an attempt is the true one. */
+void
+fetch_fail(struct fetch *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (f->why[0] != '\0')
+		return;
+	va_start(ap, fmt);
+	vsnprintf(f->why, sizeof(f->why), fmt, ap);
+	va_end(ap);
+	fetch_put_event(f, FEV_FAILED);
+}
+
+/* --------------------------------------------------------------- the hub */
 
 int
-fs_send(struct fs *fs, enum frame_type type, const char *id,
+fetch_send(struct fetch *f, enum frame_type type, const char *id,
     const char *handle, const void *payload, uint64_t *posp)
 {
 	/* Before the welcome: readable for hubs of any age. */
-	int v = fs->negotiated != 0 ? fs->negotiated : PROTO_MIN;
+	int v = f->negotiated != 0 ? f->negotiated : PROTO_MIN;
 	int r;
 
-	jsonw_reset(&fs->out);
-	r = frame_encode(&fs->out, type, v, id, handle, payload);
+	jsonw_reset(&f->out);
+	r = frame_encode(&f->out, type, v, id, handle, payload);
 	if (r != 0) {
 		log_error("frame-out", "type=%s reason=\"%s\"",
 		    frame_name(type), cl_strerror(r));
 		return r;
 	}
 	log_debug("frame-out", "type=%s id=%s handle=%s len=%zu",
-	    frame_name(type), log_q(id), log_q(handle), fs->out.len);
-	r = fl_send(fs->link, fs->out.data, fs->out.len, posp);
+	    frame_name(type), log_q(id), log_q(handle), f->out.len);
+	r = fetch_link_send(f->link, f->out.data, f->out.len, posp);
 	if (r == CL_LIMIT)
-		fs_fail(fs, "the hub does not read what it asked for");
+		fetch_fail(f, "the hub does not read what it asked for");
 	else if (r != 0 && r != CL_STATE)
-		fs_fail(fs, "cannot send: %s", cl_strerror(r));
-	if (fs->out.cap > FS_OUT_KEEP)
-		jsonw_clear(&fs->out);
+		fetch_fail(f, "cannot send: %s", cl_strerror(r));
+	if (f->out.cap > FETCH_OUT_KEEP)
+		jsonw_clear(&f->out);
 	return r;
 }
 
 int
-fs_send_error(struct fs *fs, const char *id, const char *code,
+fetch_send_error(struct fetch *f, const char *id, const char *code,
     const char *message)
 {
-	struct frame_error e = { .code = (char *)(uintptr_t)code,
+	struct frame_error e = { .code = FETCH_TEXT(code),
 	    .message = (char *)(uintptr_t)message };
 
 	log_debug("frame-refused", "id=%s code=%s reason=%s", log_q(id), code,
 	    log_q(message));
-	return fs_send(fs, FRAME_ERROR, id, NULL, &e, NULL);
+	return fetch_send(f, FRAME_ERROR, id, NULL, &e, NULL);
 }
 
-/* One offer for each workload that may go on. */
-static int
-fs_make_offers(struct fs *fs, struct frame_hello *h)
-{
-	struct caps_offer *o;
-	struct fw *w;
-
-	if (fs->nworks == 0)
-		return CL_OK;
-	if ((h->resume = calloc(fs->nworks, sizeof(*h->resume))) == NULL)
-		return CL_NOMEM;
-	TAILQ_FOREACH(w, &fs->works, entry) {
-		w->offered = !w->held;
-		if (w->held)
-			continue;
-		o = &h->resume[h->nresume++];
-		o->handle_id = w->handle;
-		o->started_at = w->started_at;
-		o->log_offset = (int64_t)fo_get_total(w);
-	}
-	return CL_OK;
-}
-
-int
-fs_send_hello(struct fs *fs)
-{
-	static char none[] = "";
-	struct frame_hello h;
-	int r;
-
-	frame_init_payload(FRAME_HELLO, &h);
-	h.protocol_version = fs->conf.max_protocol;
-	/* A token has no identity yet. */
-	h.agent_id = fs->conf.enrolling ? none : fs->conf.agent_id;
-	h.name = fs->conf.name;
-	h.agent_version = fs->conf.agent_version;
-	h.capabilities = fs->caps;
-	if ((r = fs_make_offers(fs, &h)) == 0)
-		r = fs_send(fs, FRAME_HELLO, "hello", NULL, &h, NULL);
-	free(h.resume);
-	return r;
-}
+/* ----------------------------------------------------------- the monitor */
 
 void
-fs_ask_monitor(struct fs *fs, uint32_t type, uint64_t id,
+fetch_tell(struct fetch *f, uint32_t type, uint64_t id,
     const struct buf *body, int fd)
 {
 	int r;
 
-	if ((r = chan_send_buf(&fs->chan, type, id, body, fd)) != 0)
+	if ((r = chan_send_buf(&f->chan, type, id, body, fd)) != 0)
 		fatal("monitor-write", "type=%s reason=\"%s\"",
 		    msgcat_name(type), cl_strerror(r));
 }
 
 void
-fs_report_session(struct fs *fs, uint8_t link_state, const char *why)
+fetch_report_session(struct fetch *f, uint8_t link_state, const char *why)
 {
 	struct buf b;
 	size_t len = strlen(why);
 
-	if (len > FS_DETAIL_MAX)
-		len = utf8_cut(why, FS_DETAIL_MAX);
+	if (len > FETCH_DETAIL_MAX)
+		len = utf8_cut(why, FETCH_DETAIL_MAX);
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u8(&b, link_state);
-	buf_put_u16(&b, (uint16_t)fs->negotiated);
-	buf_put_u8(&b, (uint8_t)(link_state == LINK_DOWN ? fs->fatal :
+	buf_put_u16(&b, (uint16_t)f->negotiated);
+	buf_put_u8(&b, (uint8_t)(link_state == LINK_DOWN ? f->fatal :
 	    FATAL_NONE));
 	buf_put_blob(&b, why, len);	/* a str has the same form */
-	fs_ask_monitor(fs, MSG_SESSION, 0, &b, -1);
+	fetch_tell(f, MSG_SESSION, 0, &b, -1);
 	buf_clear(&b);
+}
+
+struct fetch_ask *
+fetch_ask_put(struct fetch *f, uint32_t type, const struct buf *body, int fd,
+    int64_t timeout_ms)
+{
+	struct fetch_ask *a = NULL;
+
+	if (f->nasks < f->conf.max_concurrent + FETCH_ASK_JOBS_EXTRA +
+	    FETCH_ASK_OWN_MAX)
+		a = calloc(1, sizeof(*a));
+	if (a == NULL) {
+		if (fd != -1)
+			close(fd);
+		return NULL;
+	}
+	a->id = f->next_ask++;
+	a->type = type;
+	a->deadline_at = util_now_ms() + timeout_ms;
+	TAILQ_INSERT_TAIL(&f->asks, a, entry);
+	f->nasks++;
+	fetch_tell(f, type, a->id, body, fd);
+	return a;
+}
+
+struct fetch_ask *
+fetch_ask_find(struct fetch *f, uint64_t id, uint32_t type)
+{
+	struct fetch_ask *a;
+
+	TAILQ_FOREACH(a, &f->asks, entry) {
+		if (a->id == id && a->type == type)
+			return a;
+	}
+	return NULL;
+}
+
+struct fetch_ask *
+fetch_ask_find_handle(struct fetch *f, uint32_t type, const char *handle)
+{
+	struct fetch_ask *a;
+
+	TAILQ_FOREACH(a, &f->asks, entry) {
+		if (a->type == type && strcmp(a->handle, handle) == 0)
+			return a;
+	}
+	return NULL;
+}
+
+void
+fetch_ask_del(struct fetch *f, struct fetch_ask *a)
+{
+	if (a == NULL)
+		return;
+	TAILQ_REMOVE(&f->asks, a, entry);
+	f->nasks--;
+	if (a->free_arg != NULL)
+		a->free_arg(a->arg);
+	free(a);
+}
+
+void
+fetch_ask_check_deadlines(struct fetch *f, int64_t now)
+{
+	struct fetch_ask *a, *next;
+
+	for (a = TAILQ_FIRST(&f->asks); a != NULL; a = next) {
+		next = TAILQ_NEXT(a, entry);
+		if (a->deadline_at > now)
+			continue;
+		log_warn("ask-timeout", "type=%s", msgcat_name(a->type));
+		if (a->on_timeout != NULL)
+			a->on_timeout(f, a);
+		fetch_ask_del(f, a);
+	}
+}
+
+int64_t
+fetch_ask_get_deadline(const struct fetch *f)
+{
+	const struct fetch_ask *a;
+	int64_t at = 0;
+
+	TAILQ_FOREACH(a, &f->asks, entry) {
+		if (at == 0 || a->deadline_at < at)
+			at = a->deadline_at;
+	}
+	return at;
+}
+
+int
+fetch_ask_is_wanted(const struct fetch *f, const struct fetch_ask *a)
+{
+	return a != NULL && a->session == f->session && f->state == FST_UP;
 }

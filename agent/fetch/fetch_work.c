@@ -6,7 +6,7 @@
  * its spool (read-only) and the eventfd by which its shim says that there
  * is more.
  */
-#include "fetch_work.h"
+#include "fetch.h"
 
 #include <event2/event.h>
 #include <stdlib.h>
@@ -16,29 +16,28 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "fetch_session.h"
 
-#define FW_ERROR_MAX MAX_ERROR_TEXT_LEN
+#define FETCH_WORK_ERROR_MAX MAX_ERROR_TEXT_LEN
 
-struct fw *
-fw_find_handle(struct fs *fs, const char *handle)
+struct fetch_work *
+fetch_work_find_handle(struct fetch *f, const char *handle)
 {
-	struct fw *w;
+	struct fetch_work *w;
 
 	/* One whose end was told is only kept in case it must be again. */
-	TAILQ_FOREACH(w, &fs->works, entry) {
+	TAILQ_FOREACH(w, &f->works, entry) {
 		if (!w->told && strcmp(w->handle, handle) == 0)
 			return w;
 	}
 	return NULL;
 }
 
-struct fw *
-fw_find_slot(struct fs *fs, uint64_t slot)
+struct fetch_work *
+fetch_work_find_slot(struct fetch *f, uint64_t slot)
 {
-	struct fw *w;
+	struct fetch_work *w;
 
-	TAILQ_FOREACH(w, &fs->works, entry) {
+	TAILQ_FOREACH(w, &f->works, entry) {
 		if (w->slot == slot)
 			return w;
 	}
@@ -46,55 +45,55 @@ fw_find_slot(struct fs *fs, uint64_t slot)
 }
 
 void
-fw_set_dirty(struct fw *w)
+fetch_work_set_dirty(struct fetch_work *w)
 {
 	if (w->dirty)
 		return;
 	if (w->out.due_at != 0)
-		TAILQ_REMOVE(&w->fs->waiting, w, dirty_entry);
+		TAILQ_REMOVE(&w->f->waiting, w, dirty_entry);
 	w->out.due_at = 0;
 	w->dirty = 1;
-	TAILQ_INSERT_TAIL(&w->fs->dirty, w, dirty_entry);
-	fs_wake(w->fs);
+	TAILQ_INSERT_TAIL(&w->f->dirty, w, dirty_entry);
+	fetch_wake(w->f);
 }
 
 void
-fw_del(struct fw *w)
+fetch_work_del(struct fetch_work *w)
 {
-	struct fs *fs = w->fs;
+	struct fetch *f = w->f;
 
 	if (w->dirty)
-		TAILQ_REMOVE(&fs->dirty, w, dirty_entry);
+		TAILQ_REMOVE(&f->dirty, w, dirty_entry);
 	else if (w->out.due_at != 0)
-		TAILQ_REMOVE(&fs->waiting, w, dirty_entry);
+		TAILQ_REMOVE(&f->waiting, w, dirty_entry);
 	if (w->wake != NULL)
 		event_free(w->wake);
 	if (w->wake_fd != -1)
 		close(w->wake_fd);
 	if (w->spool.head != NULL)
 		spool_close(&w->spool);
-	TAILQ_REMOVE(&fs->works, w, entry);
-	fs->nworks--;
-	fb_clear(&w->back);
+	TAILQ_REMOVE(&f->works, w, entry);
+	f->nworks--;
+	fetch_back_clear(&w->back);
 	free(w->error);
 	free(w);
 }
 
 /* DEV_HANDLE: a workload to report about; again after our own restart. */
 int
-fw_on_handle(struct fs *fs, struct imsg *m)
+fetch_work_on_handle(struct fetch *f, struct imsg *m)
 {
 	uint64_t acked_raw, acked_norm;
-	struct fw *w;
+	struct fetch_work *w;
 	int r;
 
-	if (fs->nworks >= MAX_CONCURRENT + FO_TOLD_MAX)
+	if (f->nworks >= MAX_CONCURRENT + FETCH_OUT_TOLD_MAX)
 		return CL_LIMIT;
 	if ((w = calloc(1, sizeof(*w))) == NULL)
 		return CL_NOMEM;
-	w->fs = fs;
+	w->f = f;
 	w->wake_fd = -1;
-	fb_init(&w->back);
+	fetch_back_init(&w->back);
 	w->slot = buf_get_u64(&m->body);
 	buf_get_str(&m->body, w->handle, MAX_ID_LEN);
 	w->pid = buf_get_i64(&m->body);
@@ -102,7 +101,7 @@ fw_on_handle(struct fs *fs, struct imsg *m)
 	acked_raw = buf_get_u64(&m->body);
 	acked_norm = buf_get_u64(&m->body);
 	if ((r = buf_end(&m->body)) == 0 &&
-	    fw_find_slot(fs, w->slot) != NULL)
+	    fetch_work_find_slot(f, w->slot) != NULL)
 		r = CL_EXISTS;
 	if (r == 0)
 		r = spool_open(&w->spool, imsg_take_fd(m), 0);
@@ -110,36 +109,36 @@ fw_on_handle(struct fs *fs, struct imsg *m)
 		free(w);
 		return r;
 	}
-	fo_init(&w->out, acked_raw, acked_norm);
-	w->held = fa_find_handle(fs, MSG_DEV_START, w->handle) != NULL;
-	TAILQ_INSERT_TAIL(&fs->works, w, entry);
-	fs->nworks++;
-	fw_set_dirty(w);
+	fetch_out_init(&w->out, acked_raw, acked_norm);
+	w->held = fetch_ask_find_handle(f, MSG_DEV_START, w->handle) != NULL;
+	TAILQ_INSERT_TAIL(&f->works, w, entry);
+	f->nworks++;
+	fetch_work_set_dirty(w);
 	return CL_OK;
 }
 
 static void
-fw_on_growth(evutil_socket_t fd, short what, void *arg)
+fetch_work_on_growth(evutil_socket_t fd, short what, void *arg)
 {
-	struct fw *w = arg;
+	struct fetch_work *w = arg;
 	uint64_t n;
 
 	(void)what;
 	if (read(fd, &n, sizeof(n)) == sizeof(n))
-		fw_set_dirty(w);
+		fetch_work_set_dirty(w);
 }
 
 int
-fw_on_wake(struct fs *fs, struct imsg *m)
+fetch_work_on_wake(struct fetch *f, struct imsg *m)
 {
-	struct fw *w;
+	struct fetch_work *w;
 	uint64_t slot;
 	int fd, r;
 
 	slot = buf_get_u64(&m->body);
 	if ((r = buf_end(&m->body)) != 0)
 		return r;
-	if ((w = fw_find_slot(fs, slot)) == NULL)
+	if ((w = fetch_work_find_slot(f, slot)) == NULL)
 		return CL_OK;	/* refused by the hub meanwhile */
 	fd = imsg_take_fd(m);
 	if (w->wake != NULL)
@@ -147,19 +146,19 @@ fw_on_wake(struct fs *fs, struct imsg *m)
 	if (w->wake_fd != -1)
 		close(w->wake_fd);
 	w->wake_fd = fd;
-	w->wake = event_new(fs->base, fd, EV_READ | EV_PERSIST, fw_on_growth,
-	    w);
+	w->wake = event_new(f->base, fd, EV_READ | EV_PERSIST,
+	    fetch_work_on_growth, w);
 	if (util_set_nonblock(fd) != 0 || w->wake == NULL ||
 	    event_add(w->wake, NULL) == -1)
 		return CL_NOMEM;
-	fw_set_dirty(w);
+	fetch_work_set_dirty(w);
 	return CL_OK;
 }
 
 int
-fw_on_exit(struct fs *fs, struct imsg *m)
+fetch_work_on_exit(struct fetch *f, struct imsg *m)
 {
-	struct fw *w;
+	struct fetch_work *w;
 	uint64_t slot, total_raw;
 	int64_t code, started_at, finished_at;
 	uint8_t state;
@@ -171,10 +170,10 @@ fw_on_exit(struct fs *fs, struct imsg *m)
 	code = buf_get_i64(&m->body);
 	started_at = buf_get_i64(&m->body);
 	finished_at = buf_get_i64(&m->body);
-	error = buf_get_strdup(&m->body, FW_ERROR_MAX);
+	error = buf_get_strdup(&m->body, FETCH_WORK_ERROR_MAX);
 	total_raw = buf_get_u64(&m->body);
 	if ((r = buf_end(&m->body)) != 0 ||
-	    (w = fw_find_slot(fs, slot)) == NULL || w->exited) {
+	    (w = fetch_work_find_slot(f, slot)) == NULL || w->exited) {
 		free(error);
 		return r;
 	}
@@ -186,23 +185,23 @@ fw_on_exit(struct fs *fs, struct imsg *m)
 	w->finished_at = finished_at;
 	w->error = error;
 	w->total_raw = total_raw;
-	fw_set_dirty(w);
+	fetch_work_set_dirty(w);
 	return CL_OK;
 }
 
 void
-fw_release(struct fs *fs, const char *handle)
+fetch_work_release(struct fetch *f, const char *handle)
 {
-	struct fw *w = fw_find_handle(fs, handle);
+	struct fetch_work *w = fetch_work_find_handle(f, handle);
 
 	if (w == NULL)
 		return;
 	w->held = 0;
-	fw_set_dirty(w);
+	fetch_work_set_dirty(w);
 }
 
 void
-fw_stop(struct fw *w, const char *reason)
+fetch_work_stop(struct fetch_work *w, const char *reason)
 {
 	struct buf b;
 	size_t len = strlen(reason);
@@ -214,19 +213,19 @@ fw_stop(struct fw *w, const char *reason)
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, w->slot);
 	buf_put_blob(&b, reason, len);	/* a str has the same form */
-	fs_ask_monitor(w->fs, MSG_DEV_STOP, 0, &b, -1);
+	fetch_tell(w->f, MSG_DEV_STOP, 0, &b, -1);
 	buf_clear(&b);
-	fw_del(w);
+	fetch_work_del(w);
 }
 
 int
-fw_put_status(struct fw *w, const char *id, int final)
+fetch_work_put_status(struct fetch_work *w, const char *id, int final)
 {
 	struct frame_status s;
 
 	frame_init_payload(FRAME_STATUS, &s);
 	s.handle_id = w->handle;
-	s.executor_id = w->fs->conf.agent_id;
+	s.executor_id = w->f->conf.agent_id;
 	/* Until the final status was sent, the workload runs: a terminal
 	 * state would close the log at the hub. */
 	s.state = (char *)(uintptr_t)frame_state_name(final ? w->state :
@@ -239,6 +238,6 @@ fw_put_status(struct fw *w, const char *id, int final)
 		s.error = w->error;
 		s.final_offset = (int64_t)w->out.norm;
 	}
-	return fs_send(w->fs, FRAME_STATUS, id, w->handle, &s,
+	return fetch_send(w->f, FRAME_STATUS, id, w->handle, &s,
 	    final ? &w->status_pos : NULL);
 }

@@ -35,4 +35,4 @@
 
 #include DEF_FILE
 
-#include "common/msg/def_end.h"
+#include "def_end.h"

@@ -5,7 +5,7 @@
  * From a .def file: the structs it declares, and their field tables' names.
  *
  *	#define DEF_FILE "common/model/lease.def"
- *	#include "common/msg/def_struct.h"
+ *	#include "def_struct.h"
  *
  * in the header of a noun; the same with def_table.h in one .c file.  A .def
  * says each member once:
@@ -49,4 +49,4 @@
 
 #include DEF_FILE
 
-#include "common/msg/def_end.h"
+#include "def_end.h"

@@ -69,5 +69,5 @@
 
 #include DEF_FILE
 
-#include "common/msg/def_end.h"
+#include "def_end.h"
 #undef DEF_FIELD

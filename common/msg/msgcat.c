@@ -16,7 +16,7 @@
 #include "imsg.h"
 
 #define DEF_FILE "common/msg/catalogue.def"
-#include "common/msg/def_table.h"
+#include "def_table.h"
 
 #define MSG_TYPES 0x800		/* types are below */
 
@@ -33,7 +33,7 @@ MSG_CATALOGUES(X)
 	    #name ": fd and once");                                            \
 	_Static_assert((number) < MSG_TYPES, #name ": number");
 #define DEF_FILE "common/msg/catalogue.def"
-#include "common/msg/def_rows.h"
+#include "def_rows.h"
 
 static const struct msg_row msgcat_rows[] = {
 #define X(name, number, dir, states, min, max, fd, once)                       \
@@ -44,7 +44,7 @@ static const struct msg_row msgcat_rows[] = {
 	{ #name, number, MSG_##dir, states, &body##_table, fd, once, rate,     \
 	    open, 0, 0 },
 #define DEF_FILE "common/msg/catalogue.def"
-#include "common/msg/def_rows.h"
+#include "def_rows.h"
 };
 #define MSGCAT_NROWS (sizeof(msgcat_rows) / sizeof(msgcat_rows[0]))
 
@@ -56,7 +56,7 @@ enum {
 #define ROW(name, number, dir, states, body, fd, once, rate, open)             \
 	MSGCAT_AT_##name,
 #define DEF_FILE "common/msg/catalogue.def"
-#include "common/msg/def_rows.h"
+#include "def_rows.h"
 };
 
 /* By type: the row's place + 1. */
@@ -68,7 +68,7 @@ static const uint8_t msgcat_index[MSG_TYPES] = {
 #define ROW(name, number, dir, states, body, fd, once, rate, open)             \
 	[number] = MSGCAT_AT_##name + 1,
 #define DEF_FILE "common/msg/catalogue.def"
-#include "common/msg/def_rows.h"
+#include "def_rows.h"
 };
 
 _Static_assert(MSGCAT_NROWS < UINT8_MAX, "msgcat_index counts in one byte");

@@ -510,19 +510,19 @@ enum msg_type {
 #define ROW(name, number, dir, states, body, fd, once, rate, open)             \
 	MSG_##name = number,
 #define DEF_FILE "common/msg/catalogue.def"
-#include "common/msg/def_rows.h"
+#include "def_rows.h"
 };
 
 /* struct msg_..., one a body, and what each row's body is. */
 #define DEF_FILE "common/msg/catalogue.def"
-#include "common/msg/def_struct.h"
+#include "def_struct.h"
 
 /* Room for any body. */
 union msg_any {
 #define ROW(name, number, dir, states, body, fd, once, rate, open)             \
 	struct body name;
 #define DEF_FILE "common/msg/catalogue.def"
-#include "common/msg/def_rows.h"
+#include "def_rows.h"
 };
 
 struct msg_row {

@@ -155,13 +155,13 @@ hs_check_head(struct hs *s)
 {
 	struct http1_head head;
 	enum hs_event ev;
-	size_t head_len, len = evbuffer_get_length(s->in);
+	size_t head_len, len = evbuffer_get_length(s->conn.in);
 	uint8_t *data;
 	int r;
 
 	if (len == 0)
 		return HE_NONE;
-	if ((data = evbuffer_pullup(s->in, -1)) == NULL)
+	if ((data = evbuffer_pullup(s->conn.in, -1)) == NULL)
 		return hs_refuse_request(s, 503, "out of memory");
 	r = http1_find_end(data, len, &s->head_scanned, &head_len);
 	if (r == CL_INCOMPLETE)
@@ -179,7 +179,7 @@ hs_check_head(struct hs *s)
 	}
 	/* The head held the credential. */
 	explicit_bzero(data, head_len);
-	evbuffer_drain(s->in, head_len);
+	evbuffer_drain(s->conn.in, head_len);
 	return ev;
 }
 

@@ -2,30 +2,22 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The bytes of a connection in cloopd-net: TLS, WebSocket, what may be
- * read, what waits to be written.  Everything read here is hostile until
- * its codec has taken it apart.  Output is collected during a loop turn and
+ * A session's connection in cloopd-net: whose turn it is to shake hands, to
+ * be read and to be written to, and what its peer did wrong.  The bytes
+ * themselves are net/conn's.  Output is collected during a loop turn and
  * written once at its end; a peer that does not read stops being read
  * itself, and is closed when that does not help.
  */
 #include "hub_session.h"
 
-#include <errno.h>
-#include <bsd/stdlib.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <event2/buffer.h>
-#include <event2/event.h>
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "net/codec/tlsio.h"
 #include "hub.h"
 
 #define HS_READ_LEN 65536
@@ -38,66 +30,6 @@
 #define HS_HANDSHAKES_MS 4	/* for TLS handshakes in one turn: a storm must
 				 * not hold up those who are in */
 #define HS_ASSEMBLING_MIN 65536	/* nobody is closed for less */
-#define HS_COPY_MAX 4096	/* longer texts are handed over, not copied */
-
-static void
-hs_on_event(evutil_socket_t fd, short what, void *arg)
-{
-	struct hs *s = arg;
-
-	(void)fd;
-	(void)what;
-	if (s->state != HST_DEAD)
-		hs_pump(s);
-	hs_set_dirty(s);
-}
-
-int
-hs_open_io(struct hs *s, int fd)
-{
-	struct tlsio_ctx *ctx = s->tls ? s->hub->tls.ctx : NULL;
-
-	if (s->tls && ctx == NULL) {
-		close(fd);
-		return CL_STATE;
-	}
-	if (tlsio_new_server(ctx, fd, &s->io) != CL_OK)
-		return CL_NOMEM;
-	s->in = evbuffer_new();
-	s->out = evbuffer_new();
-	s->ev_in = event_new(s->hub->base, fd, EV_READ | EV_PERSIST,
-	    hs_on_event, s);
-	s->ev_out = event_new(s->hub->base, fd, EV_WRITE | EV_PERSIST,
-	    hs_on_event, s);
-	if (s->in == NULL || s->out == NULL || s->ev_in == NULL ||
-	    s->ev_out == NULL)
-		return CL_NOMEM;
-	hs_update_events(s);
-	return CL_OK;
-}
-
-void
-hs_close_io(struct hs *s)
-{
-	if (s->ev_in != NULL)
-		event_free(s->ev_in);
-	if (s->ev_out != NULL)
-		event_free(s->ev_out);
-	if (s->in != NULL)
-		evbuffer_free(s->in);
-	if (s->out != NULL)
-		evbuffer_free(s->out);
-	tlsio_free(s->io);
-	s->ev_in = s->ev_out = NULL;
-	s->in = s->out = NULL;
-	s->io = NULL;
-}
-
-int
-hs_has_output(const struct hs *s)
-{
-	return s->pong || (s->out != NULL && evbuffer_get_length(s->out) > 0);
-}
 
 /* May frames or a request be taken from this peer now? */
 static int
@@ -108,8 +40,7 @@ hs_is_reading(const struct hs *s)
 		return 1;
 	case HST_HELLO:
 	case HST_LIVE:
-		return !s->paused &&
-		    evbuffer_get_length(s->out) < HS_OUT_HIGH;
+		return !s->paused && conn_get_queued(&s->conn) < HS_OUT_HIGH;
 	case HST_CLOSING:
 		return s->superseded;
 	default:
@@ -120,36 +51,21 @@ hs_is_reading(const struct hs *s)
 void
 hs_update_events(struct hs *s)
 {
-	unsigned int wants, changed;
-
 	if (s->waits)
-		wants = 0;
+		conn_set_events(&s->conn, 0);
 	else if (s->state == HST_LINGER)
-		wants = TLSIO_READ | (s->shut ? 0 : TLSIO_WRITE);
+		conn_set_events(&s->conn, TLSIO_READ |
+		    (s->conn.shut ? 0 : TLSIO_WRITE));
 	else
-		wants = tlsio_get_wants(s->io, hs_is_reading(s),
-		    hs_has_output(s));
-	changed = wants ^ s->ev_wants;
-	s->ev_wants = (uint8_t)wants;
-	if (changed & TLSIO_READ) {
-		if (wants & TLSIO_READ)
-			(void)event_add(s->ev_in, NULL);
-		else
-			(void)event_del(s->ev_in);
-	}
-	if (changed & TLSIO_WRITE) {
-		if (wants & TLSIO_WRITE)
-			(void)event_add(s->ev_out, NULL);
-		else
-			(void)event_del(s->ev_out);
-	}
+		conn_set_events(&s->conn, conn_get_wants(&s->conn,
+		    hs_is_reading(s)));
 }
 
 /* The connection ended by itself. */
 static void
 hs_fail(struct hs *s, int r)
 {
-	const char *text = tlsio_get_error(s->io);
+	const char *text = tlsio_get_error(s->conn.io);
 
 	if (r == CL_EOF) {
 		hs_set_end(s, AGENT_OFFLINE, 0, "the connection was closed");
@@ -172,19 +88,6 @@ hs_refuse(struct hs *s, uint16_t code, const char *reason)
 	hs_run(s, HE_CLOSE);
 }
 
-/* At most one pong waits, the latest: a flood costs the peer, not us. */
-static void
-hs_on_ping(struct hs *s, const struct ws_event *ev)
-{
-	if (s->pong_data == NULL &&
-	    (s->pong_data = malloc(WS_CONTROL_MAX)) == NULL)
-		return;
-	memcpy(s->pong_data, ev->data, ev->len);
-	s->pong_len = (uint8_t)ev->len;
-	s->pong = 1;
-	hs_set_dirty(s);
-}
-
 /* Two hosts have one identity, as it seems: the monitor judges. */
 static void
 hs_report_echo(struct hs *s)
@@ -200,96 +103,103 @@ hs_report_echo(struct hs *s)
 }
 
 static void
-hs_on_ws_event(struct hs *s, const struct ws_event *ev)
+hs_on_ready(void *arg)
 {
-	if (s->superseded) {
-		/* Only its answer to our close counts any more. */
-		if (ev->op == WS_CLOSE)
-			hs_report_echo(s);
-		return;
-	}
-	if ((ev->op == WS_PING || ev->op == WS_PONG) &&
-	    ws_pace_add(&s->pace, s->hub->now) != CL_OK) {
-		hs_refuse(s, WS_CODE_POLICY, "too many pings or pongs");
-		return;
-	}
-	switch (ev->op) {
-	case WS_TEXT:
-		s->msg = ev->data;
-		s->msg_len = ev->len;
-		hs_run(s, HE_MESSAGE);
-		break;
-	case WS_PING:
-		hs_on_ping(s, ev);
-		break;
-	case WS_CLOSE:
-		s->peer_closed = 1;
-		hs_set_end(s, AGENT_OFFLINE, ev->code,
-		    "the device closed the connection");
-		hs_run(s, HE_CLOSED);
-		break;
-	case WS_BINARY:
-		hs_refuse(s, WS_CODE_UNSUPPORTED, "a binary message");
-		break;
-	default:
-		break;
-	}
+	struct hs *s = arg;
+
+	if (s->state != HST_DEAD)
+		hs_pump(s);
+	hs_set_dirty(s);
+}
+
+static int
+hs_on_reading(void *arg)
+{
+	return hs_is_reading(arg);
 }
 
 static void
-hs_on_ws_error(struct hs *s, int r)
+hs_on_text(void *arg, const uint8_t *data, size_t len)
 {
+	struct hs *s = arg;
+
+	s->msg = data;
+	s->msg_len = len;
+	hs_run(s, HE_MESSAGE);
+}
+
+static void
+hs_on_close(void *arg, const struct ws_event *ev)
+{
+	struct hs *s = arg;
+
+	if (s->superseded) {
+		/* Only its answer to our close counts any more. */
+		hs_report_echo(s);
+		return;
+	}
+	s->peer_closed = 1;
+	hs_set_end(s, AGENT_OFFLINE, ev->code,
+	    "the device closed the connection");
+	hs_run(s, HE_CLOSED);
+}
+
+static void
+hs_on_fault(void *arg, enum conn_fault fault)
+{
+	struct hs *s = arg;
+
 	if (s->superseded) {
 		s->superseded = 0;
 		hs_set_dirty(s);
 		return;
 	}
-	switch (r) {
-	case CL_TOOBIG:
+	switch (fault) {
+	case CONN_PINGS:
+		hs_refuse(s, WS_CODE_POLICY, "too many pings or pongs");
+		break;
+	case CONN_BINARY:
+		hs_refuse(s, WS_CODE_UNSUPPORTED, "a binary message");
+		break;
+	case CONN_TOO_BIG:
 		hs_refuse(s, WS_CODE_TOO_BIG, "the message is too big");
 		break;
-	case CL_NOMEM:
+	case CONN_NOMEM:
 		hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_INTERNAL,
 		    "out of memory");
 		hs_run(s, HE_CLOSE);
 		break;
-	default:
+	case CONN_PROTOCOL:
 		hs_refuse(s, WS_CODE_PROTOCOL, "WebSocket protocol error");
 		break;
 	}
 }
 
 static void
-hs_process_ws(struct hs *s)
+hs_on_ping(void *arg)
 {
-	struct evbuffer_iovec v;
-	struct ws_event ev;
-	size_t used;
-	int n, r;
+	hs_set_dirty(arg);
+}
 
-	for (n = 0; hs_is_reading(s); n++) {
-		if (n == HS_BATCH) {
-			s->more = 1;
-			return;
-		}
-		if (evbuffer_peek(s->in, -1, NULL, &v, 1) < 1) {
-			v.iov_base = NULL;
-			v.iov_len = 0;
-		}
-		r = ws_parse(&s->ws, v.iov_base, v.iov_len, &used, &ev);
-		evbuffer_drain(s->in, used);
-		if (r == CL_OK)
-			hs_on_ws_event(s, &ev);
-		else if (r != CL_INCOMPLETE) {
-			hs_on_ws_error(s, r);
-			return;
-		} else if (s->ws.left > MAX_FRAME_LEN - s->ws.message_len) {
-			/* Announced only, but nothing good can come of it. */
-			hs_on_ws_error(s, CL_TOOBIG);
-			return;
-		} else if (evbuffer_get_length(s->in) == 0)
-			return;
+static const struct conn_ops hs_conn_ops = { hs_on_ready, hs_on_reading,
+	hs_on_text, hs_on_close, hs_on_fault, hs_on_ping };
+
+int
+hs_open_io(struct hs *s, int fd)
+{
+	struct tlsio_ctx *ctx = s->tls ? s->hub->tls.ctx : NULL;
+	struct tlsio *io;
+
+	conn_init(&s->conn, WS_SERVER, &hs_conn_ops, s);
+	if (s->tls && ctx == NULL) {
+		close(fd);
+		return CL_STATE;
 	}
+	if (tlsio_new_server(ctx, fd, &io) != CL_OK ||
+	    conn_open(&s->conn, s->hub->base, io) != CL_OK)
+		return CL_NOMEM;
+	hs_update_events(s);
+	return CL_OK;
 }
 
 static struct hs *
@@ -298,8 +208,9 @@ hs_find_longest(const struct hs_queue *q, struct hs *victim)
 	struct hs *s;
 
 	TAILQ_FOREACH(s, q, link)
-		if (s->assembling >= HS_ASSEMBLING_MIN && (victim == NULL ||
-		    s->assembling_at < victim->assembling_at))
+		if (s->conn.unfinished >= HS_ASSEMBLING_MIN &&
+		    (victim == NULL || s->conn.unfinished_at <
+		    victim->conn.unfinished_at))
 			victim = s;
 	return victim;
 }
@@ -314,13 +225,7 @@ hs_count_assembling(struct hs *s)
 	struct hs_table *t = &s->hub->sessions;
 	struct hs *victim;
 
-	if (s->ws.message_cap == s->assembling)
-		return;
-	if (s->assembling == 0)
-		s->assembling_at = s->hub->now;
-	t->assembling += s->ws.message_cap - s->assembling;
-	s->assembling = s->ws.message_cap;
-	if (t->assembling <= MAX_ASSEMBLING_LEN)
+	if (!conn_count_unfinished(&s->conn, &t->assembling, s->hub->now))
 		return;
 	/* Who has not said hello yet holds memory, too. */
 	victim = hs_find_longest(&t->young, hs_find_longest(&t->live, NULL));
@@ -329,9 +234,7 @@ hs_count_assembling(struct hs *s)
 	hs_set_end(victim, AGENT_UNREACHABLE, WS_CODE_INTERNAL,
 	    "too many unfinished messages");
 	hs_run(victim, HE_CLOSE);
-	ws_clear(&victim->ws);
-	t->assembling -= victim->assembling;
-	victim->assembling = 0;
+	conn_drop_unfinished(&victim->conn, &t->assembling);
 }
 
 /* What has been read already. */
@@ -347,28 +250,10 @@ hs_process(struct hs *s)
 	}
 	if (s->state == HST_HELLO || s->state == HST_LIVE ||
 	    s->state == HST_CLOSING)
-		hs_process_ws(s);
+		s->more |= (unsigned int)conn_process(&s->conn, HS_BATCH,
+		    s->hub->now);
 	if (s->state == HST_HELLO || s->state == HST_LIVE)
 		hs_count_assembling(s);
-}
-
-/* After our own end is shut: read and forget until theirs is. */
-static void
-hs_drop_input(struct hs *s)
-{
-	char drop[4096];
-	ssize_t n;
-	int i;
-
-	for (i = 0; i < 16; i++) {
-		n = read(tlsio_get_fd(s->io), drop, sizeof(drop));
-		if (n == -1 && (errno == EAGAIN || errno == EINTR))
-			return;
-		if (n <= 0) {
-			hs_run(s, n == 0 ? HE_EOF : HE_FAIL);
-			return;
-		}
-	}
 }
 
 /* Is there time for a handshake in this turn?  For one there always is. */
@@ -405,7 +290,7 @@ hs_pump_now(struct hs *s)
 	s->turn = s->hub->sessions.turn;
 	if (s->state == HST_TLS) {
 		s->begun = 1;
-		r = tlsio_handshake(s->io);
+		r = tlsio_handshake(s->conn.io);
 		if (r == CL_INCOMPLETE)
 			return;
 		if (r != CL_OK) {
@@ -415,19 +300,20 @@ hs_pump_now(struct hs *s)
 		hs_run(s, HE_READY);
 	}
 	if (s->state == HST_LINGER) {
-		hs_drop_input(s);
+		if ((r = conn_drop_input(&s->conn)) != CL_INCOMPLETE)
+			hs_run(s, r == CL_EOF ? HE_EOF : HE_FAIL);
 		return;
 	}
 	for (i = 0;; i++) {
 		hs_process(s);
 		if (s->more || !hs_is_reading(s) ||
-		    (i > 0 && !tlsio_has_pending(s->io)))
+		    (i > 0 && !tlsio_has_pending(s->conn.io)))
 			return;
 		if ((len = hs_get_read_len(s->hub, i)) == 0) {
 			s->more = 1;
 			return;
 		}
-		r = tlsio_read(s->io, s->in, len);
+		r = tlsio_read(s->conn.io, s->conn.in, len);
 		if (r == CL_INCOMPLETE)
 			return;
 		if (r != CL_OK) {
@@ -476,141 +362,64 @@ hs_pump_waiting(struct hub *hub)
 	}
 }
 
-/* A pong goes out only when nothing else waits. */
-static void
-hs_put_pong(struct hs *s)
-{
-	if (!s->pong || evbuffer_get_length(s->out) > 0)
-		return;
-	s->pong = 0;
-	if (!hs_is_end(s->state))
-		hs_put_control(s, WS_PONG, s->pong_data, s->pong_len);
-}
-
 void
 hs_flush(struct hs *s)
 {
-	size_t left;
 	int r;
 
 	/* The end was decided where the machine could not be run. */
 	if (s->end_status != 0 && !hs_is_end(s->state))
 		hs_run(s, HE_FAIL);
-	if (s->state == HST_LINGER && !s->shut)
-		s->shut = tlsio_close(s->io) != CL_INCOMPLETE;
+	if (s->state == HST_LINGER && !s->conn.shut)
+		conn_shut(&s->conn);
 	if (s->state == HST_DEAD || s->state == HST_LINGER ||
 	    s->state == HST_TLS)
 		return;
-	hs_put_pong(s);
+	conn_put_pong(&s->conn);
 	hs_ship_branches(s);
-	if (evbuffer_get_length(s->out) > 0) {
-		r = tlsio_write(s->io, s->out);
-		if (r != CL_OK && r != CL_INCOMPLETE) {
-			hs_fail(s, r);
-			return;
-		}
+	r = conn_flush(&s->conn, s->hub->now);
+	if (r != CL_OK && r != CL_INCOMPLETE) {
+		hs_fail(s, r);
+		return;
 	}
-	left = evbuffer_get_length(s->out);
-	if (left == 0)
-		s->mark = 0;
-	else if (s->queued - left >= s->mark) {
-		s->mark = s->queued;
-		s->mark_at = s->hub->now;
-	}
-	if (left == 0 && (s->state == HST_REPLY || s->state == HST_WELCOME ||
+	if (conn_get_queued(&s->conn) == 0 && (s->state == HST_REPLY ||
+	    s->state == HST_WELCOME ||
 	    (s->state == HST_CLOSING && !s->superseded)))
 		hs_run(s, HE_SENT);
 	if (hs_is_shipping(s))
 		s->more = 1;
 	if ((s->state == HST_HELLO || s->state == HST_LIVE) &&
-	    hs_is_reading(s) && (evbuffer_get_length(s->in) > 0 ||
-	    tlsio_has_pending(s->io)))
+	    hs_is_reading(s) && conn_has_input(&s->conn))
 		s->more = 1;
 }
 
-int
-hs_is_stalled(const struct hs *s, int64_t now)
-{
-	return s->mark != 0 && now - s->mark_at > WRITE_TIMEOUT_MS;
-}
-
-/* After bytes were added to `out`. */
+/* After bytes were put: do they fit what may wait? */
 static int
-hs_check_queue(struct hs *s, size_t len)
+hs_check_queue(struct hs *s, int r)
 {
-	s->queued += len;
-	if (s->mark == 0) {
-		s->mark = s->queued;
-		s->mark_at = s->hub->now;
+	if (r == CL_OK) {
+		hs_set_dirty(s);
+		if (!conn_is_full(&s->conn))
+			return CL_OK;
+		r = CL_LIMIT;
 	}
-	hs_set_dirty(s);
-	if (evbuffer_get_length(s->out) > MAX_SESSION_OUT_LEN) {
-		hs_set_end(s, AGENT_UNREACHABLE, 0,
-		    "it does not read what is sent");
-		return CL_LIMIT;
-	}
-	return CL_OK;
+	hs_set_end(s, AGENT_UNREACHABLE, 0, r == CL_LIMIT ?
+	    "it does not read what is sent" : "out of memory");
+	return r;
 }
 
 int
 hs_put_bytes(struct hs *s, const void *data, size_t len)
 {
-	if (evbuffer_add(s->out, data, len) == -1) {
-		hs_set_end(s, AGENT_UNREACHABLE, 0, "out of memory");
-		return CL_NOMEM;
-	}
-	return hs_check_queue(s, len);
+	return hs_check_queue(s, conn_put_bytes(&s->conn, data, len));
 }
 
-void
-hs_put_control(struct hs *s, enum ws_op op, const void *data, size_t len)
-{
-	uint8_t frame[WS_HEAD_MAX + WS_CONTROL_MAX];
-	size_t n;
-
-	n = ws_format_frame(frame, sizeof(frame), op, data, len, NULL);
-	if (n > 0)
-		(void)hs_put_bytes(s, frame, n);
-}
-
+/* The writer gives back what is not to stay in memory. */
 static void
-hs_wipe_frame(const void *data, size_t len, void *arg)
+hs_clear_writer(struct jsonw *w)
 {
-	(void)arg;
-	freezero((void *)(uintptr_t)data, len);
-}
-
-/* The text of hub->jw as one message; long ones, and those with a secret,
- * in memory of their own that is wiped when it has left. */
-static int
-hs_put_text(struct hs *s, int secret)
-{
-	struct jsonw *w = &s->hub->jw;
-	uint8_t head[WS_HEAD_MAX], *copy;
-	size_t n = ws_format_head(head, WS_TEXT, w->len, NULL);
-
-	if (w->len <= HS_COPY_MAX && !secret) {
-		if (evbuffer_add(s->out, head, n) == -1 ||
-		    evbuffer_add(s->out, w->data, w->len) == -1)
-			goto nomem;
-		return hs_check_queue(s, n + w->len);
-	}
-	if ((copy = malloc(n + w->len)) == NULL)
-		goto nomem;
-	memcpy(copy, head, n);
-	memcpy(copy + n, w->data, w->len);
-	n += w->len;
 	jsonw_clear(w);
 	jsonw_init(w, MAX_FRAME_LEN, 0);
-	if (evbuffer_add_reference(s->out, copy, n, hs_wipe_frame, NULL) ==
-	    -1) {
-		freezero(copy, n);
-		goto nomem;
-	}
-	return hs_check_queue(s, n);
-nomem:
-	hs_set_end(s, AGENT_UNREACHABLE, 0, "out of memory");
-	return CL_NOMEM;
 }
 
 int
@@ -624,17 +433,18 @@ hs_put_frame(struct hs *s, enum frame_type type, int v, const char *id,
 	if (hs_is_end(s->state))
 		return CL_STATE;
 	if ((r = frame_encode(w, type, v, id, handle, payload)) != CL_OK) {
-		if (secret) {
-			jsonw_clear(w);
-			jsonw_init(w, MAX_FRAME_LEN, 0);
-		}
+		if (secret)
+			hs_clear_writer(w);
 		return r;
 	}
 	if (log_get_level() >= LOGL_DEBUG)
 		log_debug("frame-out", "session=%llu type=%s id=%s handle=%s "
 		    "len=%zu", (unsigned long long)s->session,
 		    frame_name(type), log_q(id), log_q(handle), w->len);
-	return hs_put_text(s, secret);
+	r = conn_put_text(&s->conn, w->data, w->len, secret);
+	if (secret || w->len > CONN_COPY_MAX)
+		hs_clear_writer(w);
+	return hs_check_queue(s, r);
 }
 
 int

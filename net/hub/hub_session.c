@@ -23,7 +23,6 @@
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "net/codec/tlsio.h"
 #include "hub.h"
 
 /* The peer's close frame is answered with its own code (RFC 6455 5.5.1);
@@ -31,15 +30,9 @@
 static enum hs_event
 hs_act_close(struct hs *s)
 {
-	uint8_t payload[WS_CONTROL_MAX];
-	size_t len;
-
-	if (s->close_code != 0) {
-		len = ws_format_close(payload, s->close_code,
+	if (s->close_code != 0 || s->peer_closed)
+		(void)conn_put_close(&s->conn, s->close_code,
 		    s->peer_closed ? "" : s->end_reason);
-		hs_put_control(s, WS_CLOSE, payload, len);
-	} else if (s->peer_closed)
-		hs_put_control(s, WS_CLOSE, NULL, 0);
 	return HE_NONE;
 }
 
@@ -48,7 +41,7 @@ hs_act_close(struct hs *s)
 static enum hs_event
 hs_act_shut(struct hs *s)
 {
-	s->shut = tlsio_close(s->io) != CL_INCOMPLETE;
+	conn_shut(&s->conn);
 	return HE_NONE;
 }
 
@@ -264,7 +257,6 @@ hs_new(struct hub *hub, int fd, int tls, const struct hub_addr *peer,
 	s->source = source;
 	s->seen_at = hub->now;
 	ask_init_owner(&s->asks, t->next_conn++);
-	ws_init(&s->ws, WS_SERVER, MAX_FRAME_LEN);
 	RB_INIT(&s->logs);
 	TAILQ_INIT(&s->requests);
 	RB_INSERT(hs_conns, &t->conns, s);
@@ -282,7 +274,8 @@ hs_free(struct hs *s)
 {
 	struct hs_table *t = &s->hub->sessions;
 
-	hs_close_io(s);
+	conn_drop_unfinished(&s->conn, &t->assembling);
+	conn_close(&s->conn);
 	RB_REMOVE(hs_conns, &t->conns, s);
 	if (s->session != 0)
 		RB_REMOVE(hs_numbers, &t->numbers, s);
@@ -291,8 +284,6 @@ hs_free(struct hs *s)
 		TAILQ_REMOVE(&t->waiting, s, waiting_link);
 	t->nyoung--;
 	t->nfreed++;
-	t->assembling -= s->assembling;
-	ws_clear(&s->ws);
 	hs_free_hello(s);
 	secret_clear(&s->credential);
 	if (s->bearer != NULL)
@@ -302,7 +293,6 @@ hs_free(struct hs *s)
 	free(s->name);
 	free(s->unknown_id);
 	free(s->beat_id);
-	free(s->pong_data);
 	free(s);
 }
 
@@ -483,7 +473,7 @@ hs_watch(struct hub *hub)
 			hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_NORMAL,
 			    "no frame for too long");
 			hs_run(s, HE_TIMEOUT);
-		} else if (hs_is_stalled(s, hub->now)) {
+		} else if (conn_is_stalled(&s->conn, hub->now)) {
 			hs_set_end(s, AGENT_UNREACHABLE, 0,
 			    "it does not read what is sent");
 			hs_run(s, HE_FAIL);

@@ -19,14 +19,12 @@
 
 #include "common/base/secret.h"
 #include "net/codec/frame.h"
-#include "net/codec/ws.h"
+#include "net/conn/conn.h"
 #include "ask.h"
 #include "hub_conf.h"
 #include "hub_log.h"
 
 struct buf;
-struct event;
-struct evbuffer;
 struct hs;
 struct hs_hello;
 struct hs_request;
@@ -34,7 +32,6 @@ struct hs_ship;
 struct hub;
 struct imsg;
 struct src;
-struct tlsio;
 
 /* name, deadline in ms (0: that of the state before; -1: none) */
 #define HST_STATES(X)                                                          \
@@ -137,40 +134,27 @@ struct hs {
 	unsigned int later : 1;		/* rate-limited: answer 429 */
 	unsigned int paused : 1;	/* an ask is out: no frame is read */
 	unsigned int held : 1;		/* msg is to be handled again */
-	unsigned int pong : 1;		/* a pong waits in pong_data */
 	unsigned int up : 1;		/* SESSION_UP was sent */
 	unsigned int down : 1;		/* SESSION_DOWN was sent */
 	unsigned int seen : 1;		/* frames since the last SESSION_SEEN */
 	unsigned int enrolled : 1;
-	unsigned int shut : 1;		/* our direction is ended */
 	unsigned int peer_closed : 1;	/* its close frame came */
 	unsigned int more : 1;		/* input is left for the next turn */
 	unsigned int superseded : 1;	/* does its peer answer our close? */
 	uint32_t turn;			/* the last in which it was read */
-	uint8_t pong_len;
 	uint8_t end_status;		/* AGENT_* once the end is decided */
 	uint16_t status;		/* of the HTTP answer */
 	uint16_t close_code;
 	uint16_t negotiated;
 	char end_reason[MAX_CLOSE_REASON_LEN + 1];
-	uint8_t *pong_data;
 	struct hub_addr peer;
 	uint16_t peer_port;
 	struct src *source;		/* held until the welcome */
 	/* bytes (hub_io.c) */
-	struct tlsio *io;
-	struct event *ev_in, *ev_out;
-	uint8_t ev_wants;
-	struct evbuffer *in, *out;
+	struct conn conn;
 	size_t head_scanned;
-	struct ws_parser ws;
-	struct ws_pace pace;
-	size_t assembling;		/* its part, since */
-	int64_t assembling_at;
-	const uint8_t *msg;		/* borrows from ws */
+	const uint8_t *msg;		/* borrows from conn.ws */
 	size_t msg_len;
-	uint64_t queued, mark;		/* bytes given to out; the mark that */
-	int64_t mark_at;		/* must leave within WRITE_TIMEOUT_MS */
 	int64_t seen_at;		/* last valid frame */
 	/* handshake (hub_act.c) */
 	char *bearer;			/* until asked; wiped */
@@ -230,17 +214,14 @@ const char *hs_peer_text(const struct hs *s);
 
 /* --- hub_io.c --- */
 
+/* Takes fd.  CL_STATE, CL_NOMEM. */
 int hs_open_io(struct hs *s, int fd);
-void hs_close_io(struct hs *s);
 /* Read and handle what is there; at the end of a turn: write. */
 void hs_pump(struct hs *s);
 /* The handshakes that wait, as far as the turn's time goes. */
 void hs_pump_waiting(struct hub *hub);
 void hs_flush(struct hs *s);
 void hs_update_events(struct hs *s);
-int hs_has_output(const struct hs *s);
-/* 1 when a write has been under way for too long. */
-int hs_is_stalled(const struct hs *s, int64_t now);
 /* Queue bytes; CL_LIMIT when the peer does not read. */
 int hs_put_bytes(struct hs *s, const void *data, size_t len);
 /* Queue one frame: v 1..26; id, handle may be NULL.  CL_TOOBIG: it is over
@@ -250,8 +231,6 @@ int hs_put_frame(struct hs *s, enum frame_type type, int v, const char *id,
     const char *handle, const void *payload);
 int hs_put_error(struct hs *s, const char *id, const char *code,
     const char *fmt, ...) __attribute__((__format__(__printf__, 4, 5)));
-void hs_put_control(struct hs *s, enum ws_op op, const void *data,
-    size_t len);
 
 /* --- hub_act.c --- */
 

@@ -172,7 +172,7 @@ hs_ship_branches(struct hs *s)
 	if ((data = malloc(SHIP_CHUNK_LEN)) == NULL)
 		return;		/* the next turn tries again */
 	while ((p = LIST_FIRST(&s->ships)) != NULL && p->spec_fd != -1 &&
-	    evbuffer_get_length(s->out) < SHIP_OUT_LEN) {
+	    evbuffer_get_length(s->conn.out) < SHIP_OUT_LEN) {
 		if (p->off == p->len)
 			ship_end(s, p);
 		else if ((r = ship_put(s, p, data)) != CL_OK)
@@ -187,7 +187,7 @@ hs_is_shipping(const struct hs *s)
 	const struct hs_ship *p = LIST_FIRST(&s->ships);
 
 	return p != NULL && p->spec_fd != -1 && s->state == HST_LIVE &&
-	    evbuffer_get_length(s->out) < SHIP_OUT_LEN;
+	    evbuffer_get_length(s->conn.out) < SHIP_OUT_LEN;
 }
 
 void

@@ -12,15 +12,15 @@
 
 #include "agent/fetch/fetch_back.c"
 
-static struct fs fs;
-static struct fw work;
+static struct fetch fetch;
+static struct fetch_work work;
 static char sent[64];			/* a letter a frame */
 static uint64_t next_offset;
 static struct frame_write_back last;	/* borrowed strings */
 static char last_error[256], project_text[64];
 
 int
-fs_send(struct fs *f, enum frame_type type, const char *id,
+fetch_send(struct fetch *f, enum frame_type type, const char *id,
     const char *handle, const void *payload, uint64_t *posp)
 {
 	const struct frame_result_chunk *c = payload;
@@ -56,8 +56,8 @@ fs_send(struct fs *f, enum frame_type type, const char *id,
 	}
 }
 
-struct fw *
-fw_find_slot(struct fs *f, uint64_t slot)
+struct fetch_work *
+fetch_work_find_slot(struct fetch *f, uint64_t slot)
 {
 	return slot == 7 ? &work : NULL;
 }
@@ -102,7 +102,7 @@ put_bundle(size_t len)
 
 	message(&m, make_file(len));
 	buf_put_u64(&m.body, len);
-	ASSERT_ERR(fb_on_bundle(&fs, &m), CL_OK);
+	ASSERT_ERR(fetch_back_on_bundle(&fetch, &m), CL_OK);
 	end_message(&m);
 }
 
@@ -124,7 +124,7 @@ put_result(uint64_t outcome, int64_t bytes, const char *error)
 	res.sha256 = strdup(bytes > 0 ? "digest" : "");
 	field_put(&devjob_result_table, &res, &m.body);
 	field_clear(&devjob_result_table, &res);
-	ASSERT_ERR(fb_on_result(&fs, &m), CL_OK);
+	ASSERT_ERR(fetch_back_on_result(&fetch, &m), CL_OK);
 	end_message(&m);
 }
 
@@ -136,22 +136,22 @@ put_project(const char *error, size_t len)
 	if (len > 0) {
 		message(&m, make_file(len));
 		buf_put_u64(&m.body, len);
-		ASSERT_ERR(fb_on_project_file(&fs, &m), len > 655360 ?
-		    CL_TOOBIG : CL_OK);
+		ASSERT_ERR(fetch_back_on_project_file(&fetch, &m), len > 655360
+		    ? CL_TOOBIG : CL_OK);
 		end_message(&m);
 	}
 	message(&m, -1);
 	buf_put_str(&m.body, error);
-	ASSERT_ERR(fb_on_project(&fs, &m), CL_OK);
+	ASSERT_ERR(fetch_back_on_project(&fetch, &m), CL_OK);
 	end_message(&m);
 }
 
 static void
 reset(int version)
 {
-	fb_clear(&work.back);
-	fs.negotiated = version;
-	work.fs = &fs;
+	fetch_back_clear(&work.back);
+	fetch.negotiated = version;
+	work.f = &fetch;
 	(void)snprintf(work.handle, sizeof(work.handle), "h");
 	sent[0] = '\0';
 }
@@ -162,7 +162,7 @@ run(void)
 {
 	int r;
 
-	while ((r = fb_step(&work)) == CL_OK)
+	while ((r = fetch_back_step(&work)) == CL_OK)
 		;
 	ASSERT_ERR(r, CL_INCOMPLETE);
 	return sent;
@@ -184,7 +184,7 @@ test_order(void)
 	ASSERT_STRING_EQ(run(), "PcccR");
 
 	TEST_START("a new link: all of it again, from offset 0");
-	fb_restart(&work);
+	fetch_back_restart(&work);
 	ASSERT_STRING_EQ(run(), "PcccRPcccR");
 
 	TEST_START("a chunk has 256 KiB, one byte more is two");
@@ -219,17 +219,17 @@ test_failures(void)
 	reset(26);
 	put_bundle(600000);
 	put_result(DEVJOB_OK, 600000, "");
-	ASSERT_ERR(fb_step(&work), CL_OK);
+	ASSERT_ERR(fetch_back_step(&work), CL_OK);
 	e.message = (char *)(uintptr_t)"over the budget";
-	fb_refuse(&work, &e);
+	fetch_back_refuse(&work, &e);
 	e.message = (char *)(uintptr_t)"again";
-	fb_refuse(&work, &e);
+	fetch_back_refuse(&work, &e);
 	ASSERT_STRING_EQ(run(), "cR");
 	ASSERT_STRING_EQ(last_error, "over the budget");
 	ASSERT_INT_EQ(last.bundle_bytes, 0);
 	ASSERT_PTR_EQ(last.bundle_sha256, NULL);
 	TEST_START("on the next link too");
-	fb_restart(&work);
+	fetch_back_restart(&work);
 	ASSERT_STRING_EQ(run(), "cRR");
 	ASSERT_STRING_EQ(last_error, "over the budget");
 
@@ -268,7 +268,7 @@ test_failures(void)
 	message(&m, -1);
 	buf_put_str(&m.body, "x");
 	buf_put_u8(&m.body, 0);
-	ASSERT_ERR(fb_on_project(&fs, &m), CL_TRAILING);
+	ASSERT_ERR(fetch_back_on_project(&fetch, &m), CL_TRAILING);
 	end_message(&m);
 	put_bundle(10);
 	put_bundle(600000);

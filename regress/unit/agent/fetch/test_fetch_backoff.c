@@ -7,7 +7,7 @@
  */
 #include "regress/unit/unit.h"
 
-#include "agent/fetch/fetch_backoff.h"
+#include "agent/fetch/fetch.h"
 #include "common/base/limits.h"
 
 #define NAGENTS 500
@@ -29,7 +29,7 @@ test_ladder(void)
 		want = n < 7 ? 1000LL << n : 120000;
 		low = high = want;
 		for (i = 0; i < 2000; i++) {
-			ms = fb_get_delay(n);
+			ms = fetch_get_delay(n);
 			ASSERT_INT_GE(ms, want - want / 4);
 			ASSERT_INT_LE(ms, want + want / 4);
 			low = ms < low ? ms : low;
@@ -39,12 +39,12 @@ test_ladder(void)
 		ASSERT_INT_LT(low, want - want / 5);
 		ASSERT_INT_GT(high, want + want / 5);
 	}
-	ASSERT_INT_LE(fb_get_delay(UINT32_MAX), 150000);
+	ASSERT_INT_LE(fetch_get_delay(UINT32_MAX), 150000);
 
 	TEST_START("nothing is jittered to nothing");
 	for (i = 0; i < 100; i++) {
-		ASSERT_INT_EQ(fb_get_jittered(0), 0);
-		ASSERT_INT_GE(fb_get_jittered(1), 1);
+		ASSERT_INT_EQ(fetch_get_jittered(0), 0);
+		ASSERT_INT_GE(fetch_get_jittered(1), 1);
 	}
 }
 
@@ -56,7 +56,7 @@ run_agent(unsigned int *bins, int64_t *schedule)
 	unsigned int n = 0, k = 0;
 
 	for (;;) {
-		now += fb_get_delay(n++);
+		now += fetch_get_delay(n++);
 		if (schedule != NULL && k < 4 && n > 8)
 			schedule[k++] = now;
 		after = now - OUTAGE_MS;

@@ -12,31 +12,31 @@
 
 #include "agent/fetch/fetch_incoming.c"
 
-static struct fs fs;
-static struct fa asks[16];
+static struct fetch fetch;
+static struct fetch_ask asks[16];
 static size_t nasks;
 static int paused, failed;
 static uint32_t told_type;
-static char told[FI_FAILURE_MAX + 1];
+static char told[FETCH_IN_FAILURE_MAX + 1];
 static unsigned int ntold;
 
 void
-fl_pause(struct fl *l, int on)
+fetch_link_pause(struct fetch_link *l, int on)
 {
 	paused = on;
 }
 
 void
-fs_fail(struct fs *f, const char *fmt, ...)
+fetch_fail(struct fetch *f, const char *fmt, ...)
 {
 	failed = 1;
 }
 
-struct fa *
-fa_put(struct fs *f, uint32_t type, const struct buf *body, int fd,
+struct fetch_ask *
+fetch_ask_put(struct fetch *f, uint32_t type, const struct buf *body, int fd,
     int64_t timeout_ms)
 {
-	struct fa *a = &asks[nasks];
+	struct fetch_ask *a = &asks[nasks];
 
 	memset(a, 0, sizeof(*a));
 	a->type = type;
@@ -44,21 +44,21 @@ fa_put(struct fs *f, uint32_t type, const struct buf *body, int fd,
 	return a;
 }
 
-struct fa *
-fa_find(struct fs *f, uint64_t id, uint32_t type)
+struct fetch_ask *
+fetch_ask_find(struct fetch *f, uint64_t id, uint32_t type)
 {
 	return id >= 1 && id <= nasks && asks[id - 1].id == id &&
 	    asks[id - 1].type == type ? &asks[id - 1] : NULL;
 }
 
 void
-fa_del(struct fs *f, struct fa *a)
+fetch_ask_del(struct fetch *f, struct fetch_ask *a)
 {
 	a->id = 0;
 }
 
 void
-fs_ask_monitor(struct fs *f, uint32_t type, uint64_t id,
+fetch_tell(struct fetch *f, uint32_t type, uint64_t id,
     const struct buf *body, int fd)
 {
 	char handle[MAX_ID_LEN + 1];
@@ -68,7 +68,7 @@ fs_ask_monitor(struct fs *f, uint32_t type, uint64_t id,
 	buf_get_str(&b, handle, MAX_ID_LEN);
 	told[0] = '\0';
 	if (type == MSG_BRANCH_END)
-		buf_get_str(&b, told, FI_FAILURE_MAX);
+		buf_get_str(&b, told, FETCH_IN_FAILURE_MAX);
 	ASSERT_ERR(buf_end(&b), CL_OK);
 	told_type = type;
 	ntold++;
@@ -77,9 +77,9 @@ fs_ask_monitor(struct fs *f, uint32_t type, uint64_t id,
 static void
 reset(void)
 {
-	fs.link = (struct fl *)&fs;
-	TAILQ_INIT(&fs.incoming);
-	fs.nincoming = nasks = 0;
+	fetch.link = (struct fetch_link *)&fetch;
+	TAILQ_INIT(&fetch.incoming);
+	fetch.nincoming = nasks = 0;
 	paused = failed = 0;
 	ntold = 0;
 	told_type = 0;
@@ -96,7 +96,7 @@ chunk(const char *handle, int64_t offset, size_t len, int64_t total)
 	memset(&env, 0, sizeof(env));
 	(void)snprintf(env.handle, sizeof(env.handle), "%s", handle);
 	memset(data, (int)(offset & 0xff), sizeof(data));
-	fi_on_chunk(&fs, &env, &c);
+	fetch_in_on_chunk(&fetch, &env, &c);
 }
 
 /* The monitor answers the ask of this number; its file, or -1. */
@@ -112,7 +112,7 @@ opened(uint64_t id, int ok)
 	m.fd = fd;
 	buf_init(&m.body, 4);
 	buf_put_u8(&m.body, ok ? 1 : 0);
-	ASSERT_ERR(fi_on_opened(&fs, &m), CL_OK);
+	ASSERT_ERR(fetch_in_on_opened(&fetch, &m), CL_OK);
 	if (m.fd != -1)
 		close(m.fd);
 	buf_clear(&m.body);
@@ -122,13 +122,13 @@ opened(uint64_t id, int ok)
 static void
 is_told(const char *handle, const char *words)
 {
-	fi_end(&fs, handle);
+	fetch_in_end(&fetch, handle);
 	ASSERT_INT_EQ(told_type, MSG_BRANCH_END);
 	if (*words == '\0')
 		ASSERT_STRING_EQ(told, "");
 	unit_note("%s", told);
 	ASSERT_TRUE(strstr(told, words) != NULL);
-	ASSERT_SIZE_T_EQ(fs.nincoming, 0);
+	ASSERT_SIZE_T_EQ(fetch.nincoming, 0);
 }
 
 static void
@@ -175,9 +175,9 @@ test_order(void)
 	is_told("h", "29 of its 30 bytes came");
 	chunk("h", 0, 10, 30);
 	close(opened(7, 1));
-	fi_fail_handle(&fs, "h", "too long");
+	fetch_in_fail_handle(&fetch, "h", "too long");
 	is_told("h", "a chunk: too long");
-	fi_fail_handle(&fs, "other", "nobody");
+	fetch_in_fail_handle(&fetch, "other", "nobody");
 
 	TEST_START("offset 0 again begins anew");
 	chunk("h", 0, 10, 30);
@@ -203,26 +203,26 @@ test_bounds(void)
 		if (i < 8)
 			close(opened(i + 1, 1));
 	}
-	ASSERT_SIZE_T_EQ(fs.nincoming, 8);
+	ASSERT_SIZE_T_EQ(fetch.nincoming, 8);
 	ASSERT_SIZE_T_EQ(nasks, 8);
-	fi_end(&fs, "h8");
+	fetch_in_end(&fetch, "h8");
 	ASSERT_INT_EQ(ntold, 0);
 
 	TEST_START("one nobody claims for 15 minutes makes room");
-	fi_find(&fs, "h3")->used_at -= FI_IDLE_MS - 1000;
+	fetch_in_find(&fetch, "h3")->used_at -= FETCH_IN_IDLE_MS - 1000;
 	chunk("h1", 1, 1, 2);
-	ASSERT_SIZE_T_EQ(fs.nincoming, 8);
-	fi_find(&fs, "h3")->used_at -= 2000;
+	ASSERT_SIZE_T_EQ(fetch.nincoming, 8);
+	fetch_in_find(&fetch, "h3")->used_at -= 2000;
 	chunk("h8", 0, 1, 2);
 	ASSERT_INT_EQ(told_type, MSG_BRANCH_DROP);
-	ASSERT_SIZE_T_EQ(fs.nincoming, 8);
-	ASSERT_PTR_EQ(fi_find(&fs, "h3"), NULL);
+	ASSERT_SIZE_T_EQ(fetch.nincoming, 8);
+	ASSERT_PTR_EQ(fetch_in_find(&fetch, "h3"), NULL);
 	close(opened(9, 1));
 
 	TEST_START("the connection is gone, all of them are");
 	ntold = 0;
-	fi_drop_all(&fs);
-	ASSERT_SIZE_T_EQ(fs.nincoming, 0);
+	fetch_in_drop_all(&fetch);
+	ASSERT_SIZE_T_EQ(fetch.nincoming, 0);
 	ASSERT_INT_EQ(ntold, 8);
 }
 
@@ -240,17 +240,17 @@ test_file(void)
 	TEST_START("and does not keep its place for ever");
 	chunk("h", 0, 10, 30);
 	(void)opened(2, 0);
-	fi_find(&fs, "h")->used_at -= FI_IDLE_MS;
+	fetch_in_find(&fetch, "h")->used_at -= FETCH_IN_IDLE_MS;
 	chunk("g", 0, 10, 30);
-	ASSERT_PTR_EQ(fi_find(&fs, "h"), NULL);
+	ASSERT_PTR_EQ(fetch_in_find(&fetch, "h"), NULL);
 
 	TEST_START("no answer: dropped, and frames are read again");
 	ASSERT_INT_EQ(paused, 1);
-	fi_on_timeout(&fs, "g");
+	asks[2].on_timeout(&fetch, &asks[2]);
 	ASSERT_INT_EQ(paused, 0);
-	ASSERT_SIZE_T_EQ(fs.nincoming, 0);
+	ASSERT_SIZE_T_EQ(fetch.nincoming, 0);
 	close(opened(3, 1));
-	ASSERT_SIZE_T_EQ(fs.nincoming, 0);
+	ASSERT_SIZE_T_EQ(fetch.nincoming, 0);
 	ASSERT_INT_EQ(failed, 0);
 }
 

@@ -19,12 +19,12 @@ static uint64_t acked_raw, acked_norm, sent_raw;
 static uint64_t link_queued, link_written;
 static int told, done, settled, end_acks;
 
-static struct fs fs;
-static struct fw *work;
+static struct fetch fetch;
+static struct fetch_work *work;
 static uint8_t raw[300000];
 
 int
-fs_send(struct fs *f, enum frame_type type, const char *id,
+fetch_send(struct fetch *f, enum frame_type type, const char *id,
     const char *handle, const void *payload, uint64_t *posp)
 {
 	const struct frame_log_chunk *c = payload;
@@ -49,7 +49,7 @@ fs_send(struct fs *f, enum frame_type type, const char *id,
 }
 
 int
-fw_put_status(struct fw *w, const char *id, int final)
+fetch_work_put_status(struct fetch_work *w, const char *id, int final)
 {
 	nstatus++;
 	w->status_pos = ++link_queued;
@@ -58,18 +58,18 @@ fw_put_status(struct fw *w, const char *id, int final)
 
 /* Nothing comes back here; see test_fetch_back.c. */
 int
-fb_step(struct fw *w)
+fetch_back_step(struct fetch_work *w)
 {
 	return CL_INCOMPLETE;
 }
 
 void
-fb_restart(struct fw *w)
+fetch_back_restart(struct fetch_work *w)
 {
 }
 
 void
-fs_ask_monitor(struct fs *f, uint32_t type, uint64_t id,
+fetch_tell(struct fetch *f, uint32_t type, uint64_t id,
     const struct buf *body, int fd)
 {
 	struct buf b;
@@ -88,43 +88,43 @@ fs_ask_monitor(struct fs *f, uint32_t type, uint64_t id,
 }
 
 void
-fw_set_dirty(struct fw *w)
+fetch_work_set_dirty(struct fetch_work *w)
 {
 	if (w->dirty)
 		return;
 	if (w->out.due_at != 0)
-		TAILQ_REMOVE(&fs.waiting, w, dirty_entry);
+		TAILQ_REMOVE(&fetch.waiting, w, dirty_entry);
 	w->out.due_at = 0;
 	w->dirty = 1;
-	TAILQ_INSERT_TAIL(&fs.dirty, w, dirty_entry);
+	TAILQ_INSERT_TAIL(&fetch.dirty, w, dirty_entry);
 }
 
 void
-fw_del(struct fw *w)
+fetch_work_del(struct fetch_work *w)
 {
-	TAILQ_REMOVE(&fs.works, w, entry);
+	TAILQ_REMOVE(&fetch.works, w, entry);
 }
 
 size_t
-fl_get_queued(const struct fl *l)
+fetch_link_get_queued(const struct fetch_link *l)
 {
 	return (size_t)(link_queued - link_written);
 }
 
 uint64_t
-fl_get_written(const struct fl *l)
+fetch_link_get_written(const struct fetch_link *l)
 {
 	return link_written;
 }
 
 int
-fl_is_settled(const struct fl *l)
+fetch_link_is_settled(const struct fetch_link *l)
 {
 	return settled;
 }
 
 int
-fl_has_end_acks(const struct fl *l)
+fetch_link_has_end_acks(const struct fetch_link *l)
 {
 	return end_acks;
 }
@@ -132,7 +132,7 @@ fl_has_end_acks(const struct fl *l)
 static void
 start(uint64_t limit)
 {
-	static struct fw w;
+	static struct fetch_work w;
 	int fd = memfd_create("spool", MFD_CLOEXEC);
 
 	memset(&w, 0, sizeof(w));
@@ -140,15 +140,15 @@ start(uint64_t limit)
 	hub_received = nchunks = nstatus = max_chunk = 0;
 	acked_raw = acked_norm = sent_raw = link_queued = link_written = 0;
 	told = done = settled = end_acks = 0;
-	fs.beat_seq = 7;
-	TAILQ_INIT(&fs.works);
-	TAILQ_INIT(&fs.dirty);
-	TAILQ_INIT(&fs.waiting);
-	fs.state = FS_UP;
-	w.fs = &fs;
+	fetch.beat_seq = 7;
+	TAILQ_INIT(&fetch.works);
+	TAILQ_INIT(&fetch.dirty);
+	TAILQ_INIT(&fetch.waiting);
+	fetch.state = FST_UP;
+	w.f = &fetch;
 	ASSERT_ERR(spool_init(&w.spool, fd, 1 << 20, limit), CL_OK);
-	fo_init(&w.out, 0, 0);
-	TAILQ_INSERT_TAIL(&fs.works, &w, entry);
+	fetch_out_init(&w.out, 0, 0);
+	TAILQ_INSERT_TAIL(&fetch.works, &w, entry);
 	work = &w;
 }
 
@@ -158,15 +158,15 @@ pump(void)
 {
 	uint64_t before;
 
-	fw_set_dirty(work);
+	fetch_work_set_dirty(work);
 	do {
 		before = link_queued;
 		work->out.chunk_at = 0;	/* no coalescing here */
-		if (!TAILQ_EMPTY(&fs.waiting))
-			fw_set_dirty(work);
-		fo_pump(&fs);
+		if (!TAILQ_EMPTY(&fetch.waiting))
+			fetch_work_set_dirty(work);
+		fetch_out_pump(&fetch);
 		link_written = link_queued;
-		fo_on_written(&fs);
+		fetch_out_on_written(&fetch);
 	} while (link_queued != before && !told);
 }
 
@@ -264,8 +264,8 @@ test_rewind(void)
 		unit_note("from %llu", (unsigned long long)from);
 		memset(hub + from, 0, sizeof(hub) - from);
 		nchunks = 0;
-		fo_on_link_end(work);
-		fo_rewind(work, from);
+		fetch_out_on_link_end(work);
+		fetch_out_rewind(work, from);
 		pump();
 		ASSERT_TRUE(first_offset - from < 4);
 		ASSERT_MEM_EQ(hub + first_offset, want + first_offset,
@@ -289,7 +289,7 @@ test_ack(void)
 	put(raw, sizeof(raw));
 	pump();
 	for (i = 0; i < work->out.norm; i += 7001) {
-		fo_on_ack(work, i);
+		fetch_out_on_ack(work, i);
 		len = normalise(raw, (size_t)acked_raw, &want);
 		unit_note("ack %zu", i);
 		ASSERT_U64_EQ(acked_norm, len);
@@ -297,10 +297,10 @@ test_ack(void)
 		free(want);
 	}
 	norm = work->out.norm;
-	fo_on_ack(work, UINT64_MAX);
+	fetch_out_on_ack(work, UINT64_MAX);
 	ASSERT_U64_EQ(acked_norm, norm);
 	nchunks = 0;
-	fo_rewind(work, 0);
+	fetch_out_rewind(work, 0);
 	pump();
 	ASSERT_SIZE_T_EQ(nchunks, 0);
 	stop();
@@ -317,11 +317,11 @@ test_restart(void)
 	start(8 << 20);
 	put(raw, sizeof(raw));
 	pump();
-	fo_on_ack(work, 150000);
+	fetch_out_on_ack(work, 150000);
 	memset(hub + 200000, 0, sizeof(hub) - 200000);
-	fo_init(&work->out, acked_raw, acked_norm);
+	fetch_out_init(&work->out, acked_raw, acked_norm);
 	nchunks = 0;
-	fo_rewind(work, 200000);
+	fetch_out_rewind(work, 200000);
 	pump();
 	ASSERT_TRUE(first_offset - 200000 < 4);
 	end();
@@ -341,7 +341,7 @@ test_tail(void)
 	put("x\xe2\x82", 3);
 	pump();
 	ASSERT_U64_EQ(hub_received, 1);
-	fo_on_ack(work, 1);
+	fetch_out_on_ack(work, 1);
 	ASSERT_U64_EQ(acked_raw, 1);
 	put("\xac\xe2", 2);
 	pump();
@@ -356,13 +356,13 @@ test_tail(void)
 	put("abc", 3);
 	work->exited = 1;
 	work->total_raw = 3;
-	fw_set_dirty(work);
-	fo_pump(&fs);
-	fo_pump(&fs);
+	fetch_work_set_dirty(work);
+	fetch_out_pump(&fetch);
+	fetch_out_pump(&fetch);
 	ASSERT_SIZE_T_EQ(nstatus, 1);
 	ASSERT_INT_EQ(told, 0);
-	fo_on_link_end(work);
-	fo_rewind(work, 3);
+	fetch_out_on_link_end(work);
+	fetch_out_rewind(work, 3);
 	pump();
 	ASSERT_SIZE_T_EQ(nstatus, 2);
 	ASSERT_INT_EQ(told, 1);
@@ -410,13 +410,13 @@ test_coalesce(void)
 	TEST_START("first bytes at once, what trickles is put together");
 	start(8 << 20);
 	put("a", 1);
-	fw_set_dirty(work);
-	fo_pump(&fs);
+	fetch_work_set_dirty(work);
+	fetch_out_pump(&fetch);
 	ASSERT_SIZE_T_EQ(nchunks, 1);
 	put("b", 1);
 	put("c", 1);
-	fw_set_dirty(work);
-	fo_pump(&fs);
+	fetch_work_set_dirty(work);
+	fetch_out_pump(&fetch);
 	ASSERT_SIZE_T_EQ(nchunks, 1);
 	ASSERT_TRUE(work->out.due_at != 0);
 	pump();
@@ -446,42 +446,42 @@ test_confirm(void)
 	TEST_START("what is written may be lost: it is kept until the hub's "
 	    "log_ack of all of it");
 	tell_end();
-	fo_on_end_ack(&fs, "BBBBBBBBBBBBBBBB", 5);
-	fo_on_end_ack(&fs, "AAAAAAAAAAAAAAAA", 4);
+	fetch_out_on_end_ack(&fetch, "BBBBBBBBBBBBBBBB", 5);
+	fetch_out_on_end_ack(&fetch, "AAAAAAAAAAAAAAAA", 4);
 	ASSERT_INT_EQ(done, 0);
-	fo_on_end_ack(&fs, "AAAAAAAAAAAAAAAA", 5);
+	fetch_out_on_end_ack(&fetch, "AAAAAAAAAAAAAAAA", 5);
 	ASSERT_INT_EQ(done, 1);
 
 	TEST_START("or for the answer to a later beat");
 	tell_end();
-	fo_on_beat_ack(&fs, 7);
+	fetch_out_on_beat_ack(&fetch, 7);
 	ASSERT_INT_EQ(done, 0);
-	fo_on_beat_ack(&fs, 8);
+	fetch_out_on_beat_ack(&fetch, 8);
 	ASSERT_INT_EQ(done, 1);
 
 	TEST_START("a request says so too, once TCP has nothing "
 	    "unacknowledged");
 	tell_end();
-	fo_on_request(&fs);
+	fetch_out_on_request(&fetch);
 	ASSERT_INT_EQ(done, 0);
 	settled = 1;
-	fo_on_request(&fs);
+	fetch_out_on_request(&fetch);
 	ASSERT_INT_EQ(done, 1);
 
 	TEST_START("but not of a hub that confirms ends: it may be killed "
 	    "before it has read this one");
 	tell_end();
 	settled = end_acks = 1;
-	fo_on_request(&fs);
+	fetch_out_on_request(&fetch);
 	ASSERT_INT_EQ(done, 0);
 
 	TEST_START("a link that ends before tells it again on the next");
 	tell_end();
-	fo_on_link_end(work);
+	fetch_out_on_link_end(work);
 	ASSERT_INT_EQ(work->told, 0);
 	told = 0;
 	nstatus = 0;
-	fo_rewind(work, 5);
+	fetch_out_rewind(work, 5);
 	pump();
 	ASSERT_INT_EQ(nstatus, 1);
 	ASSERT_INT_EQ(told, 1);

@@ -222,13 +222,13 @@ test_lies(void)
 		    scripts[i] + 2);
 		pid = serve(script);
 		check_start(CL_FORMAT);
-		ASSERT_INT_EQ(a.shims.state, 0);
+		ASSERT_FALSE(a.shims.chan.is_open);
 		check_start(CL_OK);
 		over(pid);
 	}
 	pid = serve("v");
 	ASSERT_ERR(shims_open(&a), CL_VERSION);
-	ASSERT_INT_EQ(a.shims.state, 0);
+	ASSERT_FALSE(a.shims.chan.is_open);
 	over(pid);
 	pid = serve(".h");
 	ASSERT_ERR(shims_open(&a), CL_EOF);

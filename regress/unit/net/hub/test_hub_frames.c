@@ -154,8 +154,8 @@ test_pings(void)
 	for (i = 1; i < MAX_CONTROL_FRAMES; i++)
 		say(i % 2 ? WS_PING : WS_PONG, i % 2 ? "flood" : "");
 	ASSERT_INT_EQ(s->state, HST_LIVE);
-	ASSERT_TRUE(hs_has_output(s));
-	ASSERT_SIZE_T_EQ(evbuffer_get_length(s->out), 0);
+	ASSERT_TRUE(conn_has_output(&s->conn));
+	ASSERT_SIZE_T_EQ(evbuffer_get_length(s->conn.out), 0);
 	say(WS_TEXT, "{\"v\":26,\"type\":\"heartbeat\",\"id\":\"hb-1\","
 	    "\"payload\":{\"seq\":1}}");
 	hs_flush(s);
@@ -223,8 +223,8 @@ test_unread(void)
 		ASSERT_ERR(hs_put_bytes(s, block, sizeof(block)), CL_OK);
 	hs_flush(s);
 	s->seen_at = hub.now + WRITE_TIMEOUT_MS;
-	ASSERT_FALSE(hs_is_stalled(s, hub.now + WRITE_TIMEOUT_MS));
-	ASSERT_TRUE(hs_is_stalled(s, hub.now + WRITE_TIMEOUT_MS + 1));
+	ASSERT_FALSE(conn_is_stalled(&s->conn, hub.now + WRITE_TIMEOUT_MS));
+	ASSERT_TRUE(conn_is_stalled(&s->conn, hub.now + WRITE_TIMEOUT_MS + 1));
 	tear_down();
 }
 

@@ -45,7 +45,7 @@ static void
 test_text(void)
 {
 	static struct fence_source many[MAX_FENCE_BATCH + 1];
-	uint16_t ports[MAX_FENCE_PORTS] = { 7443, 65535 };
+	int64_t ports[MAX_FENCE_PORTS] = { 7443, 65535 };
 	size_t i;
 
 	TEST_START("the table: two sets, a rule for each, the hub's ports");

@@ -196,8 +196,10 @@ ff_on_started(struct fs *fs, struct imsg *m)
 		    ans.text);
 	else
 		fs_send_error(fs, a->corr, ans.code, ans.text);
-	/* Its output may follow now: `started` is queued before it. */
-	fw_release(fs, a->handle);
+	/* Its output may follow now: `started` is queued before it.  After a
+	 * refusal another may still wait; else its end follows. */
+	if (ans.result == RES_OK || !ff_is_wanted(fs, a))
+		fw_release(fs, a->handle);
 	fa_del(fs, a);
  out:
 	ff_clear_answer(&ans);
@@ -246,11 +248,11 @@ ff_put_status(struct fs *fs, const char *id, const char *handle)
 	struct fw *w = fw_find_handle(fs, handle);
 	struct frame_status s;
 
-	if (w != NULL) {
+	if (w != NULL && w->pid != 0) {
 		fw_put_status(w, id, 0);
 		return;
 	}
-	if (fa_find_handle(fs, MSG_DEV_START, handle) == NULL) {
+	if (w == NULL && fa_find_handle(fs, MSG_DEV_START, handle) == NULL) {
 		fs_send_error(fs, id, "unknown_handle",
 		    "this workload is not here");
 		return;

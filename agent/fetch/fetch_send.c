@@ -57,7 +57,7 @@ fs_send_error(struct fs *fs, const char *id, const char *code,
 	return fs_send(fs, FRAME_ERROR, id, NULL, &e, NULL);
 }
 
-/* One offer for each workload that may go on. */
+/* One offer for each workload that may go on, or is prepared. */
 static int
 fs_make_offers(struct fs *fs, struct frame_hello *h)
 {
@@ -69,9 +69,9 @@ fs_make_offers(struct fs *fs, struct frame_hello *h)
 	if ((h->resume = calloc(fs->nworks, sizeof(*h->resume))) == NULL)
 		return CL_NOMEM;
 	TAILQ_FOREACH(w, &fs->works, entry) {
-		w->offered = !w->held;
-		if (w->held)
-			continue;
+		/* Nobody of this session waits for its `started`. */
+		w->held = 0;
+		w->offered = 1;
 		o = &h->resume[h->nresume++];
 		o->handle_id = w->handle;
 		o->started_at = w->started_at;

@@ -80,12 +80,24 @@ fw_del(struct fw *w)
 	free(w);
 }
 
-/* DEV_HANDLE: a workload to report about; again after our own restart. */
+/* One that was prepared runs now. */
+static int
+fw_update(struct fw *old, const struct fw *w)
+{
+	old->pid = w->pid;
+	old->started_at = w->started_at;
+	return CL_OK;
+}
+
+/*
+ * DEV_HANDLE: a workload to report about; again after our own restart, and
+ * again with its pid when it was announced while it was prepared.
+ */
 int
 fw_on_handle(struct fs *fs, struct imsg *m)
 {
 	uint64_t acked_raw, acked_norm;
-	struct fw *w;
+	struct fw *w, *old;
 	int r;
 
 	if (fs->nworks >= MAX_CONCURRENT + FO_TOLD_MAX)
@@ -101,12 +113,11 @@ fw_on_handle(struct fs *fs, struct imsg *m)
 	w->started_at = buf_get_i64(&m->body);
 	acked_raw = buf_get_u64(&m->body);
 	acked_norm = buf_get_u64(&m->body);
-	if ((r = buf_end(&m->body)) == 0 &&
-	    fw_find_slot(fs, w->slot) != NULL)
-		r = CL_EXISTS;
-	if (r == 0)
-		r = spool_open(&w->spool, imsg_take_fd(m), 0);
-	if (r != 0) {
+	old = fw_find_slot(fs, w->slot);
+	if ((r = buf_end(&m->body)) == 0)
+		r = old != NULL ? fw_update(old, w) :
+		    spool_open(&w->spool, imsg_take_fd(m), 0);
+	if (r != 0 || old != NULL) {
 		free(w);
 		return r;
 	}
@@ -177,6 +188,12 @@ fw_on_exit(struct fs *fs, struct imsg *m)
 	    (w = fw_find_slot(fs, slot)) == NULL || w->exited) {
 		free(error);
 		return r;
+	}
+	/* Its start was refused, and whoever asked was told. */
+	if (w->held && w->pid == 0) {
+		free(error);
+		fw_del(w);
+		return CL_OK;
 	}
 	w->exited = 1;
 	w->state = state;

@@ -31,7 +31,7 @@
 #include "common/base/xmem.h"
 #include "agentd.h"
 #include "fetchctl.h"
-#include "wjob.h"
+#include "shims.h"
 #include "workload_int.h"
 
 static const char *const workload_states[] = {
@@ -57,20 +57,21 @@ workloads_on_reap(evutil_socket_t fd, short what, void *arg)
 			event_free(w->timer);
 		free(w);
 	}
-	agentd_check_stopped(ws->a);
+	ws->ops->on_fewer(ws->a);
 }
 
 int
-workloads_new(struct agentd *a, struct workloads **wsp, const char **whatp)
+workloads_new(struct agentd *a, const struct workloads_ops *ops,
+    struct workloads **wsp, const char **whatp)
 {
 	struct workloads *ws = xcalloc(1, sizeof(*ws));
 	int r;
 
 	*wsp = NULL;
 	TAILQ_INIT(&ws->list);
-	TAILQ_INIT(&ws->revokes);
-	TAILQ_INIT(&ws->refreshes);
+	TAILQ_INIT(&ws->orders);
 	ws->a = a;
+	ws->ops = ops;
 	*whatp = a->conf.state_dir;
 	if ((r = handledir_open_base(a->conf.state_dir, &ws->base_fd)) != 0) {
 		free(ws);
@@ -121,8 +122,7 @@ workloads_free(struct workloads *ws)
 
 	if (ws == NULL)
 		return;
-	revoke_free_all(ws);
-	refresh_free_all(ws);
+	ws->ops->on_free(ws);
 	while ((w = TAILQ_FIRST(&ws->list)) != NULL) {
 		TAILQ_REMOVE(&ws->list, w, entry);
 		workload_clear(w);
@@ -133,8 +133,6 @@ workloads_free(struct workloads *ws)
 		event_free(ws->reap);
 	if (ws->sweep != NULL)
 		event_free(ws->sweep);
-	if (ws->group_sweep != NULL)
-		event_free(ws->group_sweep);
 	if (ws->base_fd != -1)
 		close(ws->base_fd);
 	free(ws->socket_dir);
@@ -266,17 +264,34 @@ workload_make_wake(struct workload *w)
 /* ------------------------------------------------------------ the fetcher */
 
 static void
-workload_send_exit(struct workload *w)
+workload_send_end(struct workload *w, const struct shim_exit *end)
 {
 	struct buf b;
 
-	if (w->work != NULL)
-		work_announce(w);
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, w->slot);
-	shim_exit_put(&b, &w->end);
+	shim_exit_put(&b, end);
 	fetchctl_send(w->ws->a->fetch, MSG_DEV_EXIT, 0, 0, &b, -1);
 	buf_clear(&b);
+}
+
+static void
+workload_send_exit(struct workload *w)
+{
+	if (w->work != NULL)
+		work_announce(w->work);
+	workload_send_end(w, &w->end);
+}
+
+void
+workload_send_failed(struct workload *w, const char *text)
+{
+	struct shim_exit end = { .state = HS_FAILED, .exit_code = -1,
+	    .started_at = w->started_at, .finished_at = util_wall_ns() };
+
+	strlcpy(end.error, text, sizeof(end.error));
+	if (!w->is_refused)
+		workload_send_end(w, &end);
 }
 
 void
@@ -286,9 +301,8 @@ workload_announce(struct workload *w)
 	struct buf b;
 	int fd;
 
-	if (w->is_refused || !w->has_spool ||
-	    (w->state != WL_RUNNING && w->state != WL_RETURNING &&
-	    w->state != WL_ENDED) ||
+	if (w->is_refused || !w->has_spool || w->state == WL_DEAD ||
+	    w->state == WL_ADOPTING ||
 	    !fetchctl_is_serving(w->ws->a->fetch, NULL))
 		return;
 	if (handledir_open_spool(&w->dir, O_RDONLY, &fd) != 0) {
@@ -300,7 +314,9 @@ workload_announce(struct workload *w)
 	buf_put_u64(&b, w->slot);
 	buf_put_str(&b, w->handle_id);
 	buf_put_i64(&b, w->pid);
-	buf_put_i64(&b, w->started_at);
+	/* One that is prepared counts from when it was asked for. */
+	buf_put_i64(&b, w->started_at != UTIL_TIME_ZERO ? w->started_at :
+	    util_wall_ns());
 	spool_get_acked(&w->spool, &acked);
 	buf_put_u64(&b, acked.raw);
 	buf_put_u64(&b, acked.norm);
@@ -361,14 +377,35 @@ workloads_answer_again(struct workloads *ws, const char *handle_id,
 	if (w == NULL)
 		return 0;
 	if (w->state == WL_LAUNCHING || w->state == WL_PREPARING) {
-		/* One more than the bound is dropped: its hub asks again or
-		 * learns from the next heartbeat. */
 		if (w->nasks < WORKLOAD_MAX_ASKS)
 			w->asks[w->nasks++] = *ask;
+		else
+			workloads_refuse(ws, ask, "busy",
+			    "this start is asked for too often");
 		return 1;
 	}
 	workload_send_started(w, ask);
 	return 1;
+}
+
+void
+workloads_refuse(struct workloads *ws, const struct workload_ask *ask,
+    const char *code, const char *text)
+{
+	char cut[MAX_ERROR_TEXT_LEN + 1];
+	struct buf b;
+
+	strlcpy(cut, text, sizeof(cut));
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, 0);
+	buf_put_u8(&b, code != NULL ? RES_ERROR_FRAME : RES_NOT_STARTED);
+	buf_put_str(&b, code);
+	buf_put_str(&b, cut);
+	buf_put_i64(&b, 0);
+	buf_put_i64(&b, UTIL_TIME_ZERO);
+	fetchctl_send(ws->a->fetch, MSG_DEV_START_ANS, ask->id,
+	    ask->generation, &b, -1);
+	buf_clear(&b);
 }
 
 int
@@ -405,21 +442,25 @@ workload_end(struct workload *w, const struct shim_exit *end)
 	    (long long)end->exit_code, (unsigned long long)end->total_raw,
 	    log_q(*end->error == '\0' ? NULL : end->error));
 	workload_enter_state(w, WL_RETURNING, "ended");
-	workloads_sweep_groups(w->ws);
+	shims_sweep(w->ws->a);
 	/* No process of it is left: nor is its plaintext. */
 	workload_lease_release(w);
 	/* What the hub refused gives nothing back. */
-	if (w->work != NULL && !w->is_refused)
-		work_return(w);
-	else
-		workload_returned(w);
+	if (w->work != NULL && !w->is_refused) {
+		workload_place_work(w);
+		work_return(w->work, end->state != HS_EXITED ||
+		    end->exit_code != 0);
+	} else
+		workload_on_returned(w);
 	if (was_adopting)
 		workload_adopt_check(w->ws);
 }
 
 void
-workload_returned(struct workload *w)
+workload_on_returned(void *arg)
 {
+	struct workload *w = arg;
+
 	if (w->state != WL_RETURNING)
 		return;
 	workload_enter_state(w, WL_ENDED, "returned");
@@ -506,7 +547,7 @@ workload_refuse(struct workload *w, const char *reason)
 	else if (w->state == WL_RUNNING)
 		workload_shim_terminate(w);
 	else if (w->state == WL_PREPARING || w->state == WL_RETURNING)
-		work_cancel(w);
+		work_cancel(w->work);
 	/* LAUNCHING and ADOPTING: once they are decided. */
 }
 
@@ -536,7 +577,7 @@ workloads_signal(struct workloads *ws, const char *handle_id, int sig)
 		return CL_OK;
 	}
 	if (w->state == WL_PREPARING) {
-		work_cancel(w);		/* the start fails then */
+		work_cancel(w->work);	/* the start fails then */
 		return CL_OK;
 	}
 	/* Draining: the process is gone, which is success. */

@@ -11,6 +11,7 @@ files()
 {
 	case ${1#fuzz_} in
 	b64)	echo common/base/b64.c;;
+	body)	echo common/msg/msgcat.c common/msg/field.c;;
 	buf)	echo common/msg/buf.c;;
 	bundle)	echo common/model/bundle.c;;
 	canon)	echo common/json/canon.c;;

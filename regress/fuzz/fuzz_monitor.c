@@ -6,10 +6,13 @@
  * cloopd-ctl (operators' requests) and cloopd-key may say, in any order, to
  * the real handlers with real store and tables.  Structure-aware: a record
  * is (child, type, id, descriptor, body), the body a list of typed values,
- * among them sessions, handles and names that exist.  A refused message
- * would end the child; here it stays, so that the next record counts.
+ * among them sessions, handles and names that exist.  A row that has a struct
+ * gets them as its members, within their bounds, or else (from 128) as bytes
+ * too.  A refused message would end the child; here it stays, so that the
+ * next record counts.
  */
 #include "regress/unit/priv/monitor/montest.h"
+#include "regress/unit/msgbody.h"
 #include "fuzz.h"
 
 #define RUNS 300		/* then the monitor starts afresh */
@@ -82,52 +85,263 @@ known_number(uint8_t which)
 	return h == NULL ? mt.handles.last_number : h->row.number;
 }
 
+/* One value of a body: a number of so many bytes, or a text (nbytes 0). */
+struct value {
+	size_t nbytes;
+	uint64_t number;
+	char text[128];
+};
+
+static void
+next_value(struct program *in, struct value *v, uint32_t fd_len)
+{
+	size_t n, i;
+
+	memset(v, 0, sizeof(*v));
+	switch (next(in) % 10) {
+	case 0:
+		v->nbytes = 1;
+		v->number = next(in);
+		break;
+	case 1:
+		v->nbytes = 2;
+		v->number = next_number(in, 2);
+		break;
+	case 2:
+		v->nbytes = 4;
+		v->number = next(in);
+		break;
+	case 3:
+		v->nbytes = 4;
+		v->number = next_number(in, 4);
+		break;
+	case 4:
+		v->nbytes = 8;
+		v->number = next(in);
+		break;
+	case 5:
+		v->nbytes = 8;
+		v->number = next_number(in, 8);
+		break;
+	case 6:
+		for (n = next(in) % 64, i = 0; i < n; i++)
+			v->text[i] = (char)next(in);
+		break;
+	case 7:
+		snprintf(v->text, sizeof(v->text), "%s",
+		    known_text(next(in)));
+		break;
+	case 8:
+		v->nbytes = n = next(in);
+		if (n < 128) {
+			v->nbytes = 8;
+			v->number = known_number((uint8_t)n);
+		}
+		break;
+	default:
+		v->nbytes = 4;
+		v->number = fd_len;
+	}
+}
+
 static void
 put_value(struct program *in, struct buf *b, uint32_t fd_len)
 {
 	static const uint8_t zero[256];
-	char text[64];
-	size_t n;
+	struct value v;
 
-	switch (next(in) % 10) {
+	next_value(in, &v, fd_len);
+	switch (v.nbytes) {
 	case 0:
-		buf_put_u8(b, next(in));
+		buf_put_str(b, v.text);
 		break;
 	case 1:
-		buf_put_u16(b, (uint16_t)next_number(in, 2));
+		buf_put_u8(b, (uint8_t)v.number);
 		break;
 	case 2:
-		buf_put_u32(b, next(in));
-		break;
-	case 3:
-		buf_put_u32(b, (uint32_t)next_number(in, 4));
+		buf_put_u16(b, (uint16_t)v.number);
 		break;
 	case 4:
-		buf_put_u64(b, next(in));
-		break;
-	case 5:
-		buf_put_u64(b, next_number(in, 8));
-		break;
-	case 6:
-		for (n = next(in) % sizeof(text), fd_len = 0; fd_len < n;
-		    fd_len++)
-			text[fd_len] = (char)next(in);
-		text[n] = '\0';
-		buf_put_str(b, text);
-		break;
-	case 7:
-		buf_put_str(b, known_text(next(in)));
+		buf_put_u32(b, (uint32_t)v.number);
 		break;
 	case 8:
-		n = next(in);
-		if (n < 128)
-			buf_put_u64(b, known_number((uint8_t)n));
-		else
-			buf_put_raw(b, zero, n);
+		buf_put_u64(b, v.number);
 		break;
 	default:
-		buf_put_u32(b, fd_len);
+		buf_put_raw(b, zero, v.nbytes);
 	}
+}
+
+/* What is left of a record for the members of a struct. */
+struct filler {
+	struct program *in;
+	size_t left;		/* values */
+	uint32_t fd_len;
+};
+
+static void fill(struct filler *, const struct field_table *, void *);
+
+/* The next value, of either kind; 0 and "" when there is none. */
+static void
+take(struct filler *fl, struct value *v)
+{
+	memset(v, 0, sizeof(*v));
+	if (fl->left > 0) {
+		fl->left--;
+		next_value(fl->in, v, fl->fd_len);
+	}
+}
+
+static int64_t
+take_int(struct filler *fl, const struct field *f)
+{
+	struct value v;
+	uint64_t range = f->max - (uint64_t)f->min;
+	int64_t i;
+
+	take(fl, &v);
+	i = (int64_t)v.number;
+	if (i < f->min || (i > 0 && (uint64_t)i > f->max))
+		i = (int64_t)((uint64_t)f->min + v.number % (range + 1));
+	return i;
+}
+
+static char *
+take_text(struct filler *fl, size_t max)
+{
+	struct value v;
+
+	take(fl, &v);
+	if (strlen(v.text) > max)
+		v.text[max] = '\0';
+	return strdup(v.text);
+}
+
+static void
+fill_item(struct filler *fl, const struct field *f, void *items, size_t i)
+{
+	struct field_pair *pair;
+
+	switch (f->kind) {
+	case FIELD_STRS:
+		((char **)items)[i] = take_text(fl, f->max);
+		break;
+	case FIELD_INTS:
+		((int64_t *)items)[i] = take_int(fl, f);
+		break;
+	case FIELD_MAP:
+		pair = (struct field_pair *)items + i;
+		pair->key = take_text(fl, f->max);
+		pair->value = take_text(fl, f->max);
+		break;
+	default:
+		fill(fl, f->sub, (char *)items + i * f->sub->size);
+	}
+}
+
+static void
+fill_list(struct filler *fl, const struct field *f, void *v)
+{
+	size_t size = f->kind == FIELD_STRS ? sizeof(char *) :
+	    f->kind == FIELD_INTS ? sizeof(int64_t) :
+	    f->kind == FIELD_MAP ? sizeof(struct field_pair) : f->sub->size;
+	struct value count;
+	size_t n, i;
+	void *items;
+
+	take(fl, &count);
+	n = (size_t)(count.number % (f->nmax < 8 ? f->nmax + 1 : 8));
+	if ((items = calloc(n + 1, size)) == NULL)
+		abort();
+	MSGBODY_AT(void *, v, f->off) = items;
+	MSGBODY_AT(size_t, v, f->noff) = n;
+	for (i = 0; i < n; i++)
+		fill_item(fl, f, items, i);
+}
+
+static void
+fill_member(struct filler *fl, const struct field *f, void *v)
+{
+	struct value x;
+	char *text;
+
+	switch (f->kind) {
+	case FIELD_STR:
+	case FIELD_CSTR:
+	case FIELD_RAW:
+		MSGBODY_AT(char *, v, f->off) = take_text(fl, f->max);
+		break;
+	case FIELD_SECRET:
+	case FIELD_SBYTES:
+		text = take_text(fl, f->max);
+		(void)secret_init(&MSGBODY_AT(struct secret, v, f->off), text,
+		    strlen(text), f->max);
+		free(text);
+		break;
+	case FIELD_TEXT:
+	case FIELD_BYTES:
+		text = take_text(fl, f->max);
+		MSGBODY_AT(char *, v, f->off) = text;
+		if (f->kind == FIELD_TEXT)
+			MSGBODY_AT(struct field_text, v, f->off).len =
+			    strlen(text);
+		else
+			MSGBODY_AT(size_t, v, f->noff) = strlen(text);
+		break;
+	case FIELD_UINT:
+		take(fl, &x);
+		MSGBODY_AT(uint64_t, v, f->off) = x.number <= f->max ?
+		    x.number : x.number % (f->max + 1);
+		break;
+	case FIELD_BOOL:
+		take(fl, &x);
+		MSGBODY_AT(int, v, f->off) = (int)(x.number & 1);
+		break;
+	case FIELD_INT:
+		MSGBODY_AT(int64_t, v, f->off) = take_int(fl, f);
+		break;
+	case FIELD_OPTINT:
+		MSGBODY_AT(struct field_optint, v, f->off).v =
+		    take_int(fl, f);
+		MSGBODY_AT(struct field_optint, v, f->off).set = 1;
+		break;
+	case FIELD_TIME:
+		take(fl, &x);
+		MSGBODY_AT(int64_t, v, f->off) = (int64_t)x.number;
+		break;
+	case FIELD_OBJ:
+		fill(fl, f->sub, (char *)v + f->off);
+		break;
+	case FIELD_PTR:
+		break;
+	default:
+		fill_list(fl, f, v);
+	}
+}
+
+static void
+fill(struct filler *fl, const struct field_table *t, void *v)
+{
+	size_t n, i;
+	const struct field *rows = t->get_rows(&n);
+
+	field_init(t, v);
+	for (i = 0; i < n; i++)
+		fill_member(fl, &rows[i], v);
+}
+
+/* A struct of the row, from n values. */
+static void
+put_body(struct program *in, const struct msg_row *row, size_t n,
+    uint32_t fd_len, struct buf *b)
+{
+	struct filler fl = { in, n, fd_len };
+	union msg_any v;
+
+	fill(&fl, row->body, &v);
+	/* A key twice, a NUL inside: it is not sent. */
+	(void)msg_put(row->type, &v, b);
+	msg_clear(row->type, &v);
 }
 
 /* A sealed memfd of the forms that handlers read, or of raw bytes. */
@@ -248,8 +462,12 @@ run_record(struct program *in)
 	if (row->fd != (how >= 250))
 		fd = make_fd(in, &fd_len);
 	buf_init(&b, MSG_BODY_MAX);
-	for (n = how % 16; n > 0; n--)
-		put_value(in, &b, fd_len);
+	n = how % 16;
+	if (row->body != NULL && how < 128)
+		put_body(in, row, n, fd_len, &b);
+	else
+		for (; n > 0; n--)
+			put_value(in, &b, fd_len);
 	if (buf_error(&b) == CL_OK)
 		say(child, row, id, &b, fd);
 	else if (fd != -1)

@@ -2,9 +2,10 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * A hostile child: bytes on a channel, through imsg_read() and
- * msgcat_check().  Input: direction, state, then records of (flags, two
- * bytes of length, bytes).  Whatever is accepted is what its row says.
+ * A hostile child: bytes on a channel, through imsg_read(), msgcat_check()
+ * and, where the row has a struct, msg_get().  Input: direction, state, then
+ * records of (flags, two bytes of length, bytes).  Whatever is accepted is
+ * what its row says.
  */
 #include "fuzz.h"
 
@@ -20,6 +21,8 @@ check_message(enum msg_dir dir, unsigned int state, struct imsg *m,
     struct msgcat_seen *seen)
 {
 	const struct msg_row *row;
+	size_t min, max;
+	union msg_any v;
 	const char *why;
 
 	if (msgcat_check(dir, state, m, seen, &why) != 0) {
@@ -29,9 +32,13 @@ check_message(enum msg_dir dir, unsigned int state, struct imsg *m,
 	row = msgcat_find(m->type);
 	FUZZ_CHECK(row != NULL && row->dir == dir);
 	FUZZ_CHECK((row->states & state) != 0);
-	FUZZ_CHECK(buf_left(&m->body) >= row->min);
-	FUZZ_CHECK(buf_left(&m->body) <= row->max);
+	msgcat_find_bounds(row, &min, &max);
+	FUZZ_CHECK(buf_left(&m->body) >= min && buf_left(&m->body) <= max);
 	FUZZ_CHECK(row->fd == (m->fd != -1));
+	if (row->body != NULL && msg_get(m->type, &m->body, &v) == CL_OK) {
+		FUZZ_CHECK(buf_left(&m->body) == 0);
+		msg_clear(m->type, &v);
+	}
 }
 
 /* One record onto the wire, with 0 to 3 descriptors. */
@@ -72,7 +79,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	if (len < 2 || imsg_pair(fds) != 0)
 		return 0;
-	dir = (enum msg_dir)(data[0] % (MSG_M2S + 1));
+	dir = (enum msg_dir)(data[0] % (MSG_M2D + 1));
 	state = 1u << data[1] % 3;
 	if (imsg_init(&c, fds[1], 1) != 0)
 		abort();

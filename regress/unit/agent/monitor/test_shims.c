@@ -6,7 +6,7 @@
  * it is told, what it may answer, and what becomes of a start when it lies,
  * refuses, or was replaced.
  */
-#include "regress/unit/unit.h"
+#include "regress/unit/msgtest.h"
 
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -31,57 +31,54 @@ spawn_start(const struct spawn_opts *o, pid_t *pidp, int *fdp)
 }
 
 static void
-answer(int fd, uint32_t type, const void *body, size_t len)
+say_hello(struct chan *c, uint64_t version)
 {
-	uint8_t msg[64] = { 0 };
+	struct msg_version hello = { version };
 
-	msg[2] = (uint8_t)(type >> 8);
-	msg[3] = (uint8_t)type;
-	msg[7] = (uint8_t)len;
-	memcpy(msg + 16, body, len);
-	(void)!send(fd, msg, 16 + len, MSG_NOSIGNAL);
+	(void)CHAN_SEND(c, SHIMD_HELLO_ANS, 0, &hello, -1);
+}
+
+static void
+say_started(struct chan *c, int error, int64_t pid)
+{
+	struct msg_shimd_start_ans ans = { (uint64_t)error, pid };
+
+	(void)CHAN_SEND(c, SHIMD_START_ANS, 0, &ans, -1);
 }
 
 /* One step of the script; 0 ends the connection. */
 static int
-play(int fd, char step)
+play(struct chan *c, char step)
 {
-	static const uint8_t ok[4] = { 0, 0, 0, MSGCAT_VERSION },
-	    other[4] = { 0, 0, 0, MSGCAT_VERSION + 1 },
-	    started[12] = { [10] = 1, [11] = 2 }, none[12],
-	    refused[12] = { [3] = EACCES }, far[12] = { [4] = 1 };
-	struct msghdr msg = { 0 };
-	struct iovec iov;
-	char data[64], ctl[64];
+	static const uint8_t far[16] = { [11] = 1, [15] = 2 };
+	union msg_any v;
+	struct imsg m;
+	int has_fd;
 
-	if (step == '|')
+	if (step == '|' || msgtest_read(c, &m, &v) != CL_OK)
 		return 0;
-	iov.iov_base = data;
-	iov.iov_len = sizeof(data);
-	msg.msg_iov = &iov;
-	msg.msg_iovlen = 1;
-	msg.msg_control = ctl;
-	msg.msg_controllen = sizeof(ctl);
-	/* Each question has one descriptor. */
-	if (recvmsg(fd, &msg, MSG_CMSG_CLOEXEC) < 16 ||
-	    CMSG_FIRSTHDR(&msg) == NULL)
+	has_fd = m.fd != -1;
+	msgtest_free(&m, &v);
+	if (!has_fd)		/* each question has one descriptor */
 		return 0;
 	if (step == 'h')
-		answer(fd, MSG_SHIMD_HELLO_ANS, ok, 4);
+		say_hello(c, MSGCAT_VERSION);
 	else if (step == 'v')
-		answer(fd, MSG_SHIMD_HELLO_ANS, other, 4);
+		say_hello(c, MSGCAT_VERSION + 1);
 	else if (step == 's')
-		answer(fd, MSG_SHIMD_START_ANS, started, 12);
+		say_started(c, 0, 258);
 	else if (step == 'r')
-		answer(fd, MSG_SHIMD_START_ANS, refused, 12);
+		say_started(c, EACCES, 0);
 	else if (step == 'n')
-		answer(fd, MSG_SHIMD_START_ANS, none, 12);
-	else if (step == 'f')
-		answer(fd, MSG_SHIMD_START_ANS, far, 12);
+		say_started(c, 0, 0);
+	else if (step == 'i')
+		say_started(c, 0, 1);
+	else if (step == 'f')	/* 2^32 + 2 */
+		msgtest_send_bytes(c, MSG_SHIMD_START_ANS, 0, far, 16, -1);
 	else if (step == 'l')
-		answer(fd, MSG_SHIMD_START_ANS, started, 11);
+		msgtest_send_bytes(c, MSG_SHIMD_START_ANS, 0, far, 15, -1);
 	else if (step == 't')
-		answer(fd, MSG_SHIM_SIGNAL, ok, 1);
+		msgtest_send_bytes(c, MSG_SHIM_SIGNAL, 0, far, 1, -1);
 	return step != '.';
 }
 
@@ -90,8 +87,9 @@ static pid_t
 serve(const char *script)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	int fd, conn;
+	struct chan c;
 	pid_t pid;
+	int fd;
 
 	strlcpy(sun.sun_path, path, sizeof(sun.sun_path));
 	(void)unlink(path);
@@ -102,12 +100,13 @@ serve(const char *script)
 	if ((pid = fork()) == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		while (*script != '\0') {
-			conn = accept(fd, NULL, NULL);
-			while (*script != '\0' && play(conn, *script++))
+			msgtest_open(&c, accept(fd, NULL, NULL), MSG_M2D,
+			    MSG_D2M);
+			while (*script != '\0' && play(&c, *script++))
 				;
 			if (*script == '\0')	/* the last one stays */
 				(void)pause();
-			close(conn);
+			chan_close(&c);
 		}
 		_exit(0);
 	}
@@ -155,7 +154,11 @@ test_alone(void)
 	ASSERT_ERR(shims_start(&a, &pid, &fd), CL_OK);
 	ASSERT_INT_EQ(pid, 17);
 	ASSERT_INT_EQ(nspawned, 1);
-	ASSERT_INT_EQ(shims_sweep(&a), 0);
+	a.base = event_base_new();
+	shims_sweep(&a);
+	ASSERT_TRUE(evtimer_pending(a.shims.sweep, NULL));
+	shims_close(&a);
+	event_base_free(a.base);
 }
 
 static void
@@ -168,7 +171,8 @@ test_asked(void)
 	ASSERT_ERR(shims_open(&a), CL_OK);
 	ASSERT_ERR(shims_open(&a), CL_OK);
 	check_start(CL_OK);
-	ASSERT_INT_EQ(shims_sweep(&a), 1);
+	shims_sweep(&a);
+	ASSERT_PTR_EQ(a.shims.sweep, NULL);
 	over(pid);
 	pid = serve("hss");
 	check_start(CL_OK);
@@ -209,8 +213,8 @@ test_replaced(void)
 static void
 test_lies(void)
 {
-	static const char *const scripts[] = { "hnhs", "hfhs", "hlhs", "hths",
-		"hhhs" };
+	static const char *const scripts[] = { "hnhs", "hihs", "hfhs", "hlhs",
+		"hths", "hhhs" };
 	size_t i;
 	pid_t pid;
 
@@ -235,12 +239,52 @@ test_lies(void)
 	over(pid);
 }
 
+int
+handledir_open_spool(const struct handledir *d, int flags, int *fdp)
+{
+	ASSERT_INT_EQ(d->fd, STDIN_FILENO);
+	*fdp = open("/dev/null", flags | O_CLOEXEC);
+	return CL_OK;
+}
+
+/* What every shim gets, in order; each with the descriptor of its row. */
+static void
+test_setup(void)
+{
+	static const uint32_t want[] = { MSG_SHIM_JOB, MSG_SHIM_SPOOL,
+	    MSG_SHIM_WAKE, MSG_SHIM_DIR, MSG_SHIM_TREE, MSG_SHIM_FILTERS };
+	struct handledir d = { .fd = STDIN_FILENO };
+	struct shim_job j = { .handle = (char *)(uintptr_t)"h" };
+	struct shims_setup setup = { &j, &d, STDIN_FILENO, STDIN_FILENO };
+	struct chan c, peer;
+	union msg_any v;
+	struct imsg m;
+	size_t i;
+
+	TEST_START("what a shim needs before it may start");
+	memset(&a, 0, sizeof(a));
+	ASSERT_ERR(shims_make_filters(&a), CL_OK);
+	ASSERT_ERR(chan_init(&c, msgtest_pair(&peer, MSG_M2S, MSG_S2M),
+	    MSG_S2M, MSG_M2S, 16, NULL, NULL, NULL), CL_OK);
+	ASSERT_ERR(shims_send_setup(&a, &c, &setup), CL_OK);
+	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		msgtest_expect(&peer, want[i], &m, &v);
+		ASSERT_INT_GE(m.fd, 0);
+		msgtest_free(&m, &v);
+	}
+	ASSERT_INT_EQ(msgtest_hear(&peer, &m, &v), 0);
+	chan_close(&c);
+	chan_close(&peer);
+	close(a.filters_fd);
+}
+
 static void
 test_nobody(void)
 {
 	char longest[108];
 
 	TEST_START("nobody there, not at the longest path either");
+	a.conf.shim_socket = path;
 	ASSERT_INT_EQ(unlink(path), 0);
 	check_start(CL_SYSTEM);
 	ASSERT_INT_EQ(errno, ENOENT);
@@ -253,4 +297,4 @@ test_nobody(void)
 }
 
 UNIT_MAIN(test_alone, test_asked, test_refused, test_replaced, test_lies,
-    test_nobody)
+    test_setup, test_nobody)

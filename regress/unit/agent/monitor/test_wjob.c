@@ -6,9 +6,8 @@
  * what they are given, and that however they end, die or lie, the owner hears
  * of it once, with a reason.
  */
-#include "regress/unit/unit.h"
+#include "regress/unit/msgtest.h"
 
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -17,10 +16,9 @@
 #include "agent/monitor/wjob.c"
 
 static struct agentd a;
-static struct workloads ws;
-static struct workload w;
+static struct handledir dir;
 static struct wjob *job;
-static struct imsg_chan shim, inner;	/* our ends */
+static struct chan shim, inner;	/* our ends */
 static int shim_fd, ndone, spawn_result;
 static pid_t child;
 static struct devjob_result got;
@@ -53,15 +51,27 @@ shims_start(struct agentd *ag, pid_t *pidp, int *fdp)
 }
 
 void
-workloads_sweep_groups(struct workloads *owner)
+shims_sweep(struct agentd *ag)
 {
+	ASSERT_PTR_EQ(ag, &a);
 }
 
-/* The shim played here loads none; test_shim shows that a real one insists. */
+/* All but the job's channel; any shim gets it alike. */
 int
-filters_send(const struct agentd *ag, struct chan *c)
+shims_send_setup(const struct agentd *ag, struct chan *c,
+    const struct shims_setup *s)
 {
+	ASSERT_STRING_EQ(s->job->argv.v[0], "cloop-git");
+	ASSERT_PTR_EQ(s->dir, &dir);
+	ASSERT_INT_EQ(s->wake_fd, 5);
+	ASSERT_INT_EQ(s->tree_fd, 1);
 	return CL_OK;
+}
+
+int
+shims_send_fd(struct chan *c, uint32_t type, int fd)
+{
+	return chan_send(c, type, 0, NULL, fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 uint64_t
@@ -92,17 +102,10 @@ start_make_step(const struct agentd *ag, const char *handle_id,
 	return CL_OK;
 }
 
-int
-handledir_open_spool(const struct handledir *d, int flags, int *fdp)
-{
-	*fdp = memfd_create("spool", MFD_CLOEXEC);
-	return CL_OK;
-}
-
 static void
-on_done(struct workload *wl, const struct devjob_result *res)
+on_done(void *arg, const struct devjob_result *res)
 {
-	ASSERT_PTR_EQ(wl, &w);
+	ASSERT_PTR_EQ(arg, &ndone);
 	ndone++;
 	got.outcome = res->outcome;
 	free(got.error);
@@ -124,10 +127,22 @@ turn(void)
 }
 
 static uint32_t
-next(struct imsg_chan *c, struct imsg *m)
+next(struct chan *c, struct imsg *m, union msg_any *v)
 {
 	turn();
-	return imsg_read(c, m) == CL_OK ? m->type : 0;
+	return msgtest_hear(c, m, v);
+}
+
+/* The next one is of this type, and that is all. */
+static void
+expect(struct chan *c, uint32_t type)
+{
+	union msg_any v;
+	struct imsg m;
+
+	ASSERT_INT_EQ(next(c, &m, &v), type);
+	if (type != 0)
+		msgtest_free(&m, &v);
 }
 
 static void
@@ -135,7 +150,8 @@ begin(void)
 {
 	struct devjob_plan plan;
 	struct wjob_opts o = { .program = "cloop-git", .plan = &plan,
-	    .tree = "/tree", .tree_fd = 1, .file_fd = -1, .done = on_done };
+	    .handle_id = "h", .dir = &dir, .wake_fd = 5, .tree = "/tree",
+	    .tree_fd = 1, .file_fd = -1, .done = on_done, .arg = &ndone };
 
 	ndone = 0;
 	field_init(&devjob_plan_table, &plan);
@@ -144,37 +160,31 @@ begin(void)
 	plan.repo = strdup("https://forge/r.git");
 	ASSERT_ERR(secret_init(&plan.password, "hunter22", 8, 100), CL_OK);
 	o.file_fd = memfd_create("file", MFD_CLOEXEC);
-	ASSERT_ERR(wjob_start(&w, &o, &job), CL_OK);
+	ASSERT_ERR(wjob_start(&a, &o, &job), CL_OK);
 	ASSERT_SIZE_T_EQ(plan.password.len, 0);
 	ASSERT_INT_EQ(fcntl(o.file_fd, F_GETFD), -1);
 	field_clear(&devjob_plan_table, &plan);
-	ASSERT_ERR(imsg_init(&shim, shim_fd, 16), CL_OK);
+	msgtest_open(&shim, shim_fd, MSG_M2S, MSG_S2M);
 }
 
 /* What the shim is sent; its STDIN is the job's channel. */
 static void
 take_orders(void)
 {
-	static const uint32_t want[] = { MSG_SHIM_JOB, MSG_SHIM_SPOOL,
-	    MSG_SHIM_WAKE, MSG_SHIM_DIR, MSG_SHIM_TREE, MSG_SHIM_STDIN,
-	    MSG_SHIM_GO };
+	union msg_any v;
 	struct imsg m;
-	size_t i;
 
-	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		ASSERT_INT_EQ(next(&shim, &m), want[i]);
-		if (m.type == MSG_SHIM_STDIN)
-			ASSERT_ERR(imsg_init(&inner, imsg_take_fd(&m), 4),
-			    CL_OK);
-		imsg_free(&m);
-	}
+	ASSERT_INT_EQ(next(&shim, &m, &v), MSG_SHIM_STDIN);
+	msgtest_open(&inner, imsg_take_fd(&m), MSG_M2J, MSG_J2M);
+	msgtest_free(&m, &v);
+	expect(&shim, MSG_SHIM_GO);
 }
 
+/* In bytes: the job may be the workload's by now. */
 static void
-say(struct imsg_chan *c, uint32_t type, const struct buf *b)
+say(struct chan *c, uint32_t type, const struct buf *b)
 {
-	(void)imsg_compose(c, type, 0, b, -1);
-	(void)imsg_write(c);
+	(void)chan_send_buf(c, type, 0, b, -1);
 	turn();
 }
 
@@ -193,19 +203,17 @@ say_started(void)
 static void
 say_done(uint64_t outcome, const char *head, int extra)
 {
-	struct devjob_result res;
+	struct devjob_result res = { .outcome = outcome,
+	    .head = (char *)(uintptr_t)head };
 	struct buf b;
 
-	field_init(&devjob_result_table, &res);
-	res.outcome = outcome;
-	res.head = strdup(head);
 	buf_init(&b, MSG_BODY_MAX);
-	field_put(&devjob_result_table, &res, &b);
+	ASSERT_ERR(msg_put(MSG_JOB_DONE, MSG_BODY(JOB_DONE, &res), &b),
+	    CL_OK);
 	if (extra)
 		buf_put_u8(&b, 0);
 	say(&inner, MSG_JOB_DONE, &b);
 	buf_clear(&b);
-	field_clear(&devjob_result_table, &res);
 }
 
 static void
@@ -240,8 +248,8 @@ is_killed(void)
 static void
 end(void)
 {
-	imsg_clear(&inner);
-	imsg_clear(&shim);
+	chan_close(&inner);
+	chan_close(&shim);
 	turn();
 	ASSERT_INT_EQ(ndone, 1);
 	ASSERT_PTR_EQ(job, NULL);
@@ -251,32 +259,44 @@ end(void)
 	}
 }
 
+/* The job's plan, which no other process is given. */
+static void
+take_plan(void)
+{
+	struct secret bytes = SECRET_INIT;
+	struct devjob_plan plan;
+	union msg_any v;
+	struct imsg m;
+	struct buf b;
+
+	ASSERT_INT_EQ(next(&inner, &m, &v), MSG_JOB_PLAN);
+	ASSERT_ERR(secret_load_fd(&bytes, m.fd, MAX_DEVJOB_LEN), CL_OK);
+	ASSERT_SIZE_T_EQ(bytes.len, v.JOB_PLAN.len);
+	buf_init_read(&b, bytes.data, bytes.len);
+	ASSERT_ERR(field_get(&devjob_plan_table, &b, &plan), CL_OK);
+	ASSERT_ERR(buf_end(&b), CL_OK);
+	ASSERT_INT_EQ(plan.op, DEVJOB_PROVISION);
+	ASSERT_BYTES_EQ(plan.password.data, plan.password.len, "hunter22", 8);
+	field_clear(&devjob_plan_table, &plan);
+	secret_clear(&bytes);
+	msgtest_free(&m, &v);
+}
+
 static void
 test_good(void)
 {
-	struct imsg m;
-
 	a.base = event_base_new();
-	ws.a = &a;
-	w.ws = &ws;
-	w.wake_fd = eventfd(0, EFD_CLOEXEC);
-	w.dir.fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	(void)snprintf(w.handle_id, sizeof(w.handle_id), "h");
 	TEST_START("the job gets its plan, the shim all else; one result");
 	begin();
 	take_orders();
-	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_PLAN);
-	imsg_free(&m);
-	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_FILE);
-	imsg_free(&m);
-	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_GO);
-	imsg_free(&m);
+	take_plan();
+	expect(&inner, MSG_JOB_FILE);
+	expect(&inner, MSG_JOB_GO);
 	say_started();
 	say_done(DEVJOB_OK, "abc", 0);
 	ASSERT_INT_EQ(ndone, 0);
 	say_exited(HS_EXITED, 0, "");
-	ASSERT_INT_EQ(next(&shim, &m), MSG_SHIM_RELEASE);
-	imsg_free(&m);
+	expect(&shim, MSG_SHIM_RELEASE);
 	ASSERT_INT_EQ(wjob_on_exit(job, child + 1), 0);
 	ASSERT_INT_EQ(wjob_on_exit(job, child), 1);
 	end();
@@ -362,17 +382,19 @@ test_time(void)
 {
 	struct devjob_plan plan;
 	struct wjob_opts o = { .program = "cloop-git", .plan = &plan,
-	    .tree = "/tree", .tree_fd = 1, .file_fd = -1, .done = on_done };
+	    .handle_id = "h", .dir = &dir, .wake_fd = 5, .tree = "/tree",
+	    .tree_fd = 1, .file_fd = -1, .done = on_done, .arg = &ndone };
+	union msg_any v;
 	struct imsg m;
 
 	TEST_START("a cancelled job is asked once, and then killed");
 	begin(), take_orders(), say_started();
 	wjob_cancel(job);
 	wjob_cancel(job);
-	ASSERT_INT_EQ(next(&shim, &m), MSG_SHIM_SIGNAL);
+	ASSERT_INT_EQ(next(&shim, &m, &v), MSG_SHIM_SIGNAL);
 	ASSERT_INT_EQ(buf_get_u8(&m.body), SIG_TERMINATE);
-	imsg_free(&m);
-	ASSERT_INT_EQ(next(&shim, &m), 0);
+	msgtest_free(&m, &v);
+	expect(&shim, 0);
 	event_active(job->timer, EV_TIMEOUT, 0);
 	turn();
 	ASSERT_TRUE(is_killed());
@@ -389,7 +411,7 @@ test_time(void)
 	ndone = 0;
 	spawn_result = CL_NOTFOUND;
 	field_init(&devjob_plan_table, &plan);
-	ASSERT_ERR(wjob_start(&w, &o, &job), CL_NOTFOUND);
+	ASSERT_ERR(wjob_start(&a, &o, &job), CL_NOTFOUND);
 	field_clear(&devjob_plan_table, &plan);
 	ASSERT_PTR_EQ(job, NULL);
 	turn();
@@ -399,8 +421,6 @@ test_time(void)
 	ASSERT_INT_EQ(wjob_on_exit(NULL, 1), 0);
 	free(got.error);
 	free(got.head);
-	close(w.wake_fd);
-	close(w.dir.fd);
 	event_base_free(a.base);
 }
 

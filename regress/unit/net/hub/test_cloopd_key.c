@@ -5,27 +5,20 @@
  * priv/key/cloopd_key: the program itself, confined, beside this test's own
  * file; the test is its monitor and its cloopd-net.
  */
-#include "regress/unit/unit.h"
+#include "regress/unit/msgtest.h"
 
 #include <sys/wait.h>
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include "common/base/err.h"
-#include "common/base/util.h"
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
 #include "net/hub/tlskey.h"
 #include "regress/unit/net/codec/tlscert.h"
 
-#define WAIT_MS 10000
-
 static EVP_PKEY *key;
 static char *cert;
-static struct imsg_chan monitor;
+static struct chan monitor;
 static pid_t pid;
 
 static void
@@ -34,7 +27,7 @@ start(void)
 	char path[4096];
 	ssize_t n;
 	char *p;
-	int fds[2];
+	int fd;
 
 	n = readlink("/proc/self/exe", path, sizeof(path) - 32);
 	ASSERT_INT_GT(n, 0);
@@ -45,14 +38,13 @@ start(void)
 	snprintf(path + strlen(path), 32, "/cloopd-key");
 	if (access(path, X_OK) != 0)
 		TEST_SKIP("cloopd-key is not built");
-	ASSERT_ERR(imsg_pair(fds), CL_OK);
+	fd = msgtest_pair(&monitor, MSG_K2M, MSG_M2K);
 	if ((pid = fork()) == 0) {
-		dup2(fds[1], 3);
+		dup2(fd, 3);
 		execl(path, "cloopd-key", (char *)NULL);
 		_exit(127);
 	}
-	close(fds[1]);
-	ASSERT_ERR(imsg_init(&monitor, fds[0], 16), CL_OK);
+	close(fd);
 }
 
 static int
@@ -60,17 +52,9 @@ stop(void)
 {
 	int status;
 
-	imsg_clear(&monitor);
+	chan_close(&monitor);
 	waitpid(pid, &status, 0);
 	return status;
-}
-
-/* A message with this descriptor. */
-static void
-send_fd(uint32_t type, const struct buf *body, int fd)
-{
-	ASSERT_ERR(imsg_compose(&monitor, type, 0, body, fd), CL_OK);
-	ASSERT_ERR(imsg_write(&monitor), CL_OK);
 }
 
 static void
@@ -81,34 +65,18 @@ load(EVP_PKEY *k)
 
 	ASSERT_ERR(util_make_memfd(pem, strlen(pem), &fd), CL_OK);
 	free(pem);
-	send_fd(MSG_KEY_LOAD, NULL, fd);
-}
-
-static int
-read_answer(struct imsg_chan *c, struct imsg *m)
-{
-	struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
-	int r;
-
-	while ((r = imsg_read(c, m)) == CL_INCOMPLETE) {
-		if (poll(&pfd, 1, WAIT_MS) != 1)
-			return CL_TIMEOUT;
-	}
-	return r;
+	MSGTEST_SEND(&monitor, KEY_LOAD, 0, NULL, fd);
 }
 
 /* KEY_CLIENT; our end of the channel. */
 static int
 add_client(uint16_t worker)
 {
-	struct buf b;
+	struct msg_key_client client = { worker };
 	int fds[2];
 
 	ASSERT_ERR(imsg_pair(fds), CL_OK);
-	buf_init(&b, 2);
-	buf_put_u16(&b, worker);
-	send_fd(MSG_KEY_CLIENT, &b, fds[1]);
-	buf_clear(&b);
+	MSGTEST_SEND(&monitor, KEY_CLIENT, 0, &client, fds[1]);
 	return fds[0];
 }
 
@@ -127,8 +95,8 @@ test_serve(void)
 {
 	uint8_t digest[32] = { 5 }, sig[72];
 	unsigned char *der = NULL;
-	const uint8_t *spki;
 	struct tlskey *k;
+	union msg_any v;
 	struct imsg m;
 	size_t len, i;
 	int der_len;
@@ -136,13 +104,12 @@ test_serve(void)
 	TEST_START("READY has the public key; clients get signatures");
 	start();
 	load(key);
-	ASSERT_ERR(read_answer(&monitor, &m), CL_OK);
-	ASSERT_INT_EQ(m.type, MSG_KEY_READY);
-	ASSERT_INT_EQ(buf_get_u32(&m.body), MSGCAT_VERSION);
-	spki = buf_get_blob(&m.body, 1024, &len);
-	ASSERT_ERR(buf_end(&m.body), CL_OK);
+	msgtest_expect(&monitor, MSG_KEY_READY, &m, &v);
+	ASSERT_U64_EQ(v.KEY_READY.version, MSGCAT_VERSION);
 	der_len = i2d_PUBKEY(key, &der);
-	ASSERT_BYTES_EQ(spki, len, der, (size_t)der_len);
+	ASSERT_BYTES_EQ(v.KEY_READY.spki, v.KEY_READY.spki_len, der,
+	    (size_t)der_len);
+	msgtest_free(&m, &v);
 	OPENSSL_free(der);
 	ASSERT_ERR(tlskey_new((uint8_t *)cert, strlen(cert), add_client(1),
 	    &k, NULL), CL_OK);
@@ -162,12 +129,22 @@ test_serve(void)
 	ASSERT_INT_EQ(stop(), 0);
 }
 
+/* A client; it asks for this. */
+static void
+ask(struct chan *c, uint16_t worker, uint64_t id, struct msg_key_sign *what)
+{
+	msgtest_open(c, add_client(worker), MSG_K2N, MSG_N2K);
+	MSGTEST_SEND(c, KEY_SIGN, id, what, -1);
+}
+
 static void
 test_violation(void)
 {
 	uint8_t digest[32] = { 5 }, sig[72];
-	struct imsg_chan bad;
+	struct msg_key_sign what = { TLSKEY_SCHEME, digest, sizeof(digest) };
+	struct chan bad;
 	struct tlskey *k;
+	union msg_any v;
 	struct imsg m;
 	struct buf b;
 	size_t len = sizeof(sig);
@@ -175,33 +152,41 @@ test_violation(void)
 	TEST_START("a client that breaks the rules is dropped, others are not");
 	start();
 	load(key);
-	ASSERT_ERR(read_answer(&monitor, &m), CL_OK);
+	msgtest_expect(&monitor, MSG_KEY_READY, &m, &v);
+	msgtest_free(&m, &v);
 	ASSERT_ERR(tlskey_new((uint8_t *)cert, strlen(cert), add_client(2),
 	    &k, NULL), CL_OK);
-	ASSERT_ERR(imsg_init(&bad, add_client(3), 4), CL_OK);
+	/* A byte of the digest too few, and one too many behind it. */
 	buf_init(&b, 64);
-	buf_put_u16(&b, TLSKEY_SCHEME);
-	buf_put_blob(&b, digest, 31);
+	what.digest_len = 31;
+	ASSERT_ERR(msg_put(MSG_KEY_SIGN, &what, &b), CL_OK);
 	buf_put_u8(&b, 0);
-	ASSERT_ERR(imsg_compose(&bad, MSG_KEY_SIGN, 1, &b, -1), CL_OK);
-	ASSERT_ERR(imsg_write(&bad), CL_OK);
+	msgtest_open(&bad, add_client(3), MSG_K2N, MSG_N2K);
+	ASSERT_ERR(chan_send_buf(&bad, MSG_KEY_SIGN, 1, &b, -1), CL_OK);
 	buf_clear(&b);
-	ASSERT_ERR(read_answer(&bad, &m), CL_EOF);
-	imsg_clear(&bad);
+	ASSERT_ERR(msgtest_read(&bad, &m, &v), CL_EOF);
+	chan_close(&bad);
 	ASSERT_ERR(tlskey_sign(k, digest, sig, &len), CL_OK);
 
+	TEST_START("so is one that asks for what cannot be signed");
+	ask(&bad, 3, 1, &what);
+	ASSERT_ERR(msgtest_read(&bad, &m, &v), CL_EOF);
+	chan_close(&bad);
+
 	TEST_START("another scheme is refused, the client stays");
-	ASSERT_ERR(imsg_init(&bad, add_client(3), 4), CL_OK);
-	buf_init(&b, 64);
-	buf_put_u16(&b, 0x0804);
-	buf_put_blob(&b, digest, 32);
-	ASSERT_ERR(imsg_compose(&bad, MSG_KEY_SIGN, 7, &b, -1), CL_OK);
-	ASSERT_ERR(imsg_write(&bad), CL_OK);
-	buf_clear(&b);
-	ASSERT_ERR(read_answer(&bad, &m), CL_OK);
+	what.digest_len = 32;
+	what.scheme = 0x0804;
+	ask(&bad, 3, 7, &what);
+	msgtest_expect(&bad, MSG_KEY_SIGN_ANS, &m, &v);
 	ASSERT_U64_EQ(m.id, 7);
-	ASSERT_INT_EQ(buf_get_bool(&m.body), 0);
-	imsg_clear(&bad);
+	ASSERT_FALSE(v.KEY_SIGN_ANS.ok);
+	msgtest_free(&m, &v);
+	what.scheme = TLSKEY_SCHEME;
+	MSGTEST_SEND(&bad, KEY_SIGN, 8, &what, -1);
+	msgtest_expect(&bad, MSG_KEY_SIGN_ANS, &m, &v);
+	ASSERT_TRUE(v.KEY_SIGN_ANS.ok);
+	msgtest_free(&m, &v);
+	chan_close(&bad);
 	tlskey_free(k);
 	ASSERT_INT_EQ(stop(), 0);
 }
@@ -210,6 +195,7 @@ static void
 test_refused(void)
 {
 	EVP_PKEY *other;
+	union msg_any v;
 	struct imsg m;
 	int i;
 
@@ -220,9 +206,9 @@ test_refused(void)
 		if (i < 2)
 			load(other);
 		else
-			send_fd(MSG_KEY_LOAD, NULL,
+			MSGTEST_SEND(&monitor, KEY_LOAD, 0, NULL,
 			    open("/dev/null", O_RDONLY | O_CLOEXEC));
-		ASSERT_ERR(read_answer(&monitor, &m), CL_EOF);
+		ASSERT_ERR(msgtest_read(&monitor, &m, &v), CL_EOF);
 		ASSERT_INT_NE(stop(), 0);
 		EVP_PKEY_free(other);
 	}

@@ -4,7 +4,7 @@
  *
  * net/hub/tlskey: signatures asked of a process that stands in for cloopd-key.
  */
-#include "regress/unit/unit.h"
+#include "regress/unit/msgtest.h"
 
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -14,11 +14,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "common/base/err.h"
 #include "common/base/limits.h"
-#include "common/base/util.h"
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
 #include "net/codec/tlsio.h"
 #include "net/hub/tlskey.h"
 #include "regress/unit/net/codec/tlscert.h"
@@ -44,57 +40,53 @@ sign(const uint8_t *digest, uint8_t sig[128])
 }
 
 static void
-answer(struct imsg_chan *c, struct imsg *m, enum manner how)
+answer(struct chan *c, const struct imsg *m, const struct msg_key_sign *ask,
+    enum manner how)
 {
-	uint8_t digest[32], sig[128];
-	const uint8_t *p;
-	struct buf b;
-	size_t len;
+	static const uint8_t garbage[] = { 7, 0, 0, 0, 0, 0 };
+	struct msg_key_sign_ans ans = { .ok = how != REFUSE };
+	uint8_t sig[128];
 
-	(void)buf_get_u16(&m->body);
-	if ((p = buf_get_blob(&m->body, 32, &len)) == NULL || len != 32)
+	if (ask->digest_len != 32)
 		_exit(3);
-	memcpy(digest, p, sizeof(digest));
 	if (how == SILENT)
 		return;
 	if (how == HANG_UP)
 		_exit(0);
 	if (how == LATE)
 		poll(NULL, 0, KEY_SIGN_TIMEOUT_MS + 200);
-	len = sign(digest, sig);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, how == GARBAGE ? 7 : how != REFUSE);
-	buf_put_blob(&b, sig, how == REFUSE ? 0 : len);
-	imsg_compose(c, MSG_KEY_SIGN_ANS, how == WRONG_ID ? m->id + 1 : m->id,
-	    &b, -1);
-	buf_clear(&b);
-	imsg_write(c);
+	if (how == GARBAGE) {
+		msgtest_send_bytes(c, MSG_KEY_SIGN_ANS, m->id, garbage,
+		    sizeof(garbage), -1);
+		return;
+	}
+	ans.signature = sig;
+	ans.signature_len = how == REFUSE ? 0 : sign(ask->digest, sig);
+	(void)CHAN_SEND(c, KEY_SIGN_ANS, how == WRONG_ID ? m->id + 1 : m->id,
+	    &ans, -1);
 }
 
 /* The stand-in: the first question in this manner, then properly. */
 static pid_t
 start(enum manner how, int *fdp)
 {
-	struct pollfd pfd = { .events = POLLIN };
-	struct imsg_chan c;
+	union msg_any v;
+	struct chan c;
 	struct imsg m;
 	pid_t pid;
-	int fds[2];
 
-	ASSERT_ERR(imsg_pair(fds), CL_OK);
+	*fdp = msgtest_pair(&c, MSG_N2K, MSG_K2N);
+	fflush(stdout);
 	if ((pid = fork()) != 0) {
-		close(fds[1]);
-		*fdp = fds[0];
+		chan_close(&c);
 		return pid;
 	}
-	close(fds[0]);
-	imsg_init(&c, fds[1], 8);
-	pfd.fd = fds[1];
+	close(*fdp);
 	for (;;) {
-		poll(&pfd, 1, -1);
-		if (imsg_read(&c, &m) != 0)
+		if (msgtest_read(&c, &m, &v) != CL_OK)
 			_exit(0);
-		answer(&c, &m, how);
+		answer(&c, &m, &v.KEY_SIGN, how);
+		msgtest_free(&m, &v);
 		how = SIGN;
 	}
 }

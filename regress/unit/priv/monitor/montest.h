@@ -23,6 +23,7 @@
 #include "priv/monitor/boot.h"
 #include "priv/monitor/monitor.h"
 #include "priv/monitor/setup.h"
+#include "regress/unit/msgtest.h"
 #include "regress/unit/store/db/store_tmp.h"
 #include "store/db/token.h"
 
@@ -32,30 +33,34 @@
 #define MT_NSLOTS 5
 
 static struct monitor mt;
-static struct imsg_chan mt_peer[MT_NSLOTS];
+static struct chan mt_peer[MT_NSLOTS];
+/* The body of what was heard last, where its row has a struct. */
+static union msg_any mt_got;
+static uint32_t mt_got_type;
 
 /* The slot gets a process that waits, and a channel we hold the end of. */
 UNIT_STATIC void
 mt_fill(size_t i)
 {
+	static const enum msg_dir in[] = { MSG_M2K, MSG_M2C, MSG_M2N,
+	    MSG_M2N, MSG_M2W }, out[] = { MSG_K2M, MSG_C2M, MSG_N2M,
+	    MSG_N2M, MSG_W2M };
 	struct child *c = &mt.children[i];
-	int fds[2];
+	int fd;
 
-	if (mt_peer[i].fd > 0)
-		imsg_clear(&mt_peer[i]);
-	ASSERT_INT_EQ(imsg_pair(fds), CL_OK);
+	chan_close(&mt_peer[i]);
+	fd = msgtest_pair(&mt_peer[i], in[i], out[i]);
 	if ((c->pid = fork()) == 0) {
 		/* A failed test leaves without killing it. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
 	}
-	ASSERT_INT_EQ(imsg_init(&c->chan, fds[0], 8192), CL_OK);
-	ASSERT_INT_EQ(imsg_init(&mt_peer[i], fds[1], 8192), CL_OK);
+	ASSERT_INT_EQ(imsg_init(&c->chan, fd, 8192), CL_OK);
 	c->has_chan = 1;
 	memset(&c->seen, 0, sizeof(c->seen));
-	c->ev_in = event_new(mt.base, fds[0], EV_READ, NULL, NULL);
-	c->ev_out = event_new(mt.base, fds[0], EV_WRITE, NULL, NULL);
+	c->ev_in = event_new(mt.base, fd, EV_READ, NULL, NULL);
+	c->ev_out = event_new(mt.base, fd, EV_WRITE, NULL, NULL);
 	if (c->timer == NULL)
 		c->timer = event_new(mt.base, -1, 0, NULL, NULL);
 	c->generation = ++mt.last_generation;
@@ -121,11 +126,9 @@ mt_start(void)
 	ASSERT_INT_EQ(secret_init(&mt.mac_key, "test key", 8, 64), CL_OK);
 	mt.nchildren = 4;
 	mt.children = calloc(MT_NSLOTS, sizeof(*mt.children));
-	mt_peer[MT_FENCE].fd = -1;
 	for (i = 0; i < 4; i++) {
 		child_init(&mt.children[i], &mt, kinds[i],
 		    i == MT_NET2 ? 2 : 1);
-		mt_peer[i].fd = -1;
 		mt_fill(i);
 	}
 	mon_begin_turn(&mt);
@@ -152,7 +155,9 @@ mt_stop(void)
 		kill(mt.children[MT_FENCE].pid, SIGKILL);
 	boot_clear(&mt);
 	for (i = 0; i < MT_NSLOTS; i++)
-		imsg_clear(&mt_peer[i]);
+		chan_close(&mt_peer[i]);
+	msg_clear(mt_got_type, &mt_got);
+	mt_got_type = 0;
 }
 
 /* A message from child i, handled at once.  Takes fd; clears b. */
@@ -170,11 +175,28 @@ mt_say(size_t i, uint32_t type, uint64_t id, struct buf *b, int fd)
 		buf_clear(b);
 }
 
-/* The next message for child i; 0 when there is none.  *m to be freed. */
+/* The same with the struct that the row names. */
+UNIT_STATIC void
+mt_say_body(size_t i, uint32_t type, uint64_t id, const void *v, int fd)
+{
+	struct buf b;
+
+	buf_init(&b, MSG_BODY_MAX);
+	ASSERT_ERR(msg_put(type, v, &b), CL_OK);
+	mt_say(i, type, id, &b, fd);
+}
+#define MT_SAY(i, name, id, v, fd)                                             \
+	mt_say_body(i, MSG_##name, id, MSG_BODY(name, v), fd)
+
+/*
+ * The next message for child i, its body in mt_got until the one after it; 0
+ * when there is none.  *m to be freed.
+ */
 UNIT_STATIC uint32_t
 mt_hear(size_t i, struct imsg *m)
 {
-	return imsg_read(&mt_peer[i], m) == CL_OK ? m->type : 0;
+	msg_clear(mt_got_type, &mt_got);
+	return mt_got_type = msgtest_hear(&mt_peer[i], m, &mt_got);
 }
 
 /* Hear and forget messages for child i up to one of this type. */

@@ -34,11 +34,29 @@ test_table(void)
 	rows = msgcat_get_rows(&n);
 	for (i = 0; i < n; i++) {
 		unit_note("%s", rows[i].name);
-		ASSERT_TRUE((mon_find_handler(rows[i].type) != NULL) ==
+		ASSERT_INT_EQ(mon_has_handler(rows[i].type) != 0,
 		    is_ours(&rows[i]));
 	}
-	ASSERT_TRUE(mon_find_handler(UINT32_MAX) == NULL);
-	ASSERT_TRUE(mon_find_handler(0) == NULL);
+	ASSERT_FALSE(mon_has_handler(UINT32_MAX));
+	ASSERT_FALSE(mon_has_handler(0));
+}
+
+static size_t
+find_min(const struct msg_row *row)
+{
+	size_t min, max;
+
+	msgcat_find_bounds(row, &min, &max);
+	return min;
+}
+
+static size_t
+find_max(const struct msg_row *row)
+{
+	size_t min, max;
+
+	msgcat_find_bounds(row, &min, &max);
+	return max;
 }
 
 /* Say one message with a body of len zero bytes; 1 when the child died. */
@@ -79,20 +97,20 @@ test_walk(void)
 		unit_note("%s", row->name);
 		slot = slot_of(row);
 		if (!is_ours(row)) {
-			ASSERT_TRUE(dies(MT_NET1, row->type, row->min,
+			ASSERT_TRUE(dies(MT_NET1, row->type, find_min(row),
 			    row->fd));
 			continue;
 		}
 		/* From a child that has no business with it. */
 		ASSERT_TRUE(dies(slot == MT_NET1 ? 0 : MT_NET1, row->type,
-		    row->min, row->fd));
-		if (row->min > 0)
-			ASSERT_TRUE(dies(slot, row->type, row->min - 1,
+		    find_min(row), row->fd));
+		if (find_min(row) > 0)
+			ASSERT_TRUE(dies(slot, row->type, find_min(row) - 1,
 			    row->fd));
-		ASSERT_TRUE(dies(slot, row->type, row->max + 1, row->fd));
-		ASSERT_TRUE(dies(slot, row->type, row->min, !row->fd));
+		ASSERT_TRUE(dies(slot, row->type, find_max(row) + 1, row->fd));
+		ASSERT_TRUE(dies(slot, row->type, find_min(row), !row->fd));
 		if (!(row->states & MS_SERVING))
-			ASSERT_TRUE(dies(slot, row->type, row->min,
+			ASSERT_TRUE(dies(slot, row->type, find_min(row),
 			    row->fd));
 	}
 	ASSERT_TRUE(dies(MT_NET1, 0xdead, 0, 0));
@@ -140,9 +158,9 @@ test_fuzz(void)
 				body[k] = (seed >> 16) % 4 ? 0 :
 				    (uint8_t)(seed >> 20);
 			}
-			len = rows[i].min;
-			if (rows[i].max > len)
-				len += (seed >> 8) % (rows[i].max - len + 1) %
+			len = find_min(&rows[i]);
+			if (find_max(&rows[i]) > len)
+				len += (seed >> 8) % (find_max(&rows[i]) - len + 1) %
 				    (sizeof(body) - len);
 			unit_note("%s %zu", rows[i].name, len);
 			memset(&m, 0, sizeof(m));

@@ -184,35 +184,27 @@ test_start_order(void)
 
 /* Sources of the order that cloopd-fence gets next; 0: none. */
 static size_t
-ordered(uint32_t *msp)
+ordered(uint64_t *msp)
 {
+	const struct msg_fence_add *order = &mt_got.FENCE_ADD;
 	struct imsg m;
-	size_t i, n;
 
 	*msp = 0;
 	mon_end_turn(&mt);
 	if (mt_hear(MT_FENCE, &m) != MSG_FENCE_ADD)
 		return 0;
-	n = buf_get_u16(&m.body);
-	for (i = 0; i < n; i++) {
-		(void)buf_get_u64(&m.body);
-		(void)buf_get_u64(&m.body);
-		*msp = buf_get_u32(&m.body);
-	}
-	ASSERT_INT_EQ(buf_end(&m.body), CL_OK);
 	imsg_free(&m);
-	return n;
+	if (order->nsources > 0)
+		*msp = order->sources[order->nsources - 1].ms;
+	return order->nsources;
 }
 
 static void
 answer(int ok)
 {
-	struct buf b;
+	struct msg_fence_add_ans ans = { ok, "" };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, (uint8_t)ok);
-	buf_put_str(&b, "");
-	mt_say(MT_FENCE, MSG_FENCE_ADD_ANS, 0, &b, -1);
+	MT_SAY(MT_FENCE, FENCE_ADD_ANS, 0, &ans, -1);
 }
 
 static void
@@ -229,7 +221,7 @@ add(size_t i, uint32_t left_ms)
 static void
 test_enforce(void)
 {
-	uint32_t ms;
+	uint64_t ms;
 	size_t i;
 
 	mt_start();

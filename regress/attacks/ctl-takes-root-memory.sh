@@ -5,6 +5,7 @@
 # and never paces: what the monitor holds for it stays small.
 tid="a taken-over cloopd-ctl and the monitor's memory"
 expected="nothing bounds what cloopd-ctl may have outstanding"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 attack_fake cloopd-ctl <<'END'

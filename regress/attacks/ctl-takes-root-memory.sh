@@ -12,12 +12,12 @@ attack_fake cloopd-ctl <<'END'
 c, got = Child("ctl"), set()
 while not {"CTL_LISTEN", "CTL_CONFIG"} <= got:
     got.add(c.read()[0])
-c.send("CTL_READY", 0, 1)
+c.send("CTL_READY", 0, VERSION)
 time.sleep(1)
 monitor = os.getppid()
 c.send("CTL_CLIENT", 0, 7, 0, 1, 2)
 for i in range(4000):
-    c.send("CTL_MINT", 7 << 32 | i + 1, "t%d" % i, 3600, "", 0, "", "")
+    c.send("CTL_MINT", 7 << 32 | i + 1, "t%d" % i, 3600, "", None, "", "")
     c.drain()
 c.drain(1)
 write_file(TMP + "/before", rss(monitor))

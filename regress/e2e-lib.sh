@@ -50,7 +50,7 @@ e2e_fatal()
 {
 	fail "$1"
 	note "$(tail -n 15 "$2")"
-	exit 1
+	bail_out "$1"
 }
 
 # How often PATTERN is in the file is more than COUNT.

@@ -17,7 +17,8 @@ has it for itself.
 
 A script with the line `expected="CAUSE"` shows a fault that stands: its points
 fail and count as skipped, for that cause; `expected_2="CAUSE"` says so of its
-second point only.  One that passes is a failure: the line has to go.
+second point only.  One that passes is a failure: the line has to go; so is a
+script that ends before its time.
 """
 import argparse
 import glob
@@ -111,6 +112,8 @@ def read_tap(text, exceptions=Exceptions()):
             open_point = read_point(result, match, exceptions)
         elif re.match(r"1\.\.\d+", line):
             plan = int(line[3:].split()[0])
+        elif line.startswith("Bail out!") and exceptions.by_number:
+            result.fail("it shows nothing: " + line[10:])
         elif line.startswith("#") and open_point is not None:
             open_point.append(line)
     if plan is None:

@@ -62,6 +62,13 @@ fail()
 fatal()
 {
 	fail "$@"
+	bail_out "$@"
+}
+
+# The script ends, and says that it came to no verdict.
+bail_out()
+{
+	echo "Bail out! $*"
 	exit 1
 }
 
@@ -113,7 +120,7 @@ not_up()
 	fail "$1"
 	# shellcheck disable=SC2086
 	note "$(python3 "$SRC/regress/daemons.py" why "$2" ${3:-} $up_status)"
-	exit 1
+	bail_out "$1"
 }
 
 # wait_up SECONDS TEXT LOG PID COMMAND...

@@ -5,6 +5,7 @@
 # at a time: the log is bounded, and so is its index.
 tid="the index of a log of one-byte chunks"
 expected="LogLimit does not bound the index"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 "$(attack_tool spec)" >"$TMP/spec.bin"

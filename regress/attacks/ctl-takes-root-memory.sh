@@ -5,18 +5,19 @@
 # and never paces: what the monitor holds for it stays small.
 tid="a taken-over cloopd-ctl and the monitor's memory"
 expected="nothing bounds what cloopd-ctl may have outstanding"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 attack_fake cloopd-ctl <<'END'
 c, got = Child("ctl"), set()
 while not {"CTL_LISTEN", "CTL_CONFIG"} <= got:
     got.add(c.read()[0])
-c.send("CTL_READY", 0, 1)
+c.send("CTL_READY", 0, VERSION)
 time.sleep(1)
 monitor = os.getppid()
 c.send("CTL_CLIENT", 0, 7, 0, 1, 2)
 for i in range(4000):
-    c.send("CTL_MINT", 7 << 32 | i + 1, "t%d" % i, 3600, "", 0, "", "")
+    c.send("CTL_MINT", 7 << 32 | i + 1, "t%d" % i, 3600, "", None, "", "")
     c.drain()
 c.drain(1)
 write_file(TMP + "/before", rss(monitor))

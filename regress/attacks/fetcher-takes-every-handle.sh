@@ -6,6 +6,7 @@
 # after a restart.
 tid="a taken-over agentd-fetch and the monitor's descriptors"
 expected="an ended workload keeps its descriptors, and there is no cap"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 attack_device

@@ -5,6 +5,7 @@
 # MSG_CTRUNC is the receiver's shortage and not a violation by the sender.
 tid="no descriptor left in the receiver"
 expected="MSG_CTRUNC counts as the sender's crime"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 run "the sender has not broken a rule" "$(attack_tool full)"

@@ -5,6 +5,7 @@
 # back: that is no reason to tell the device to end any of them.
 tid="no descriptors left when a device comes back"
 expected="a log that cannot be opened now ends its workload"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 # shellcheck disable=SC3045

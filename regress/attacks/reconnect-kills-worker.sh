@@ -8,6 +8,7 @@ tid="ten devices with 510 workloads come back"
 expected_2="the monitor ends a worker for what it queued for it itself"
 expected_3="the monitor ends a worker for what it queued for it itself"
 alone=yes
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 # shellcheck disable=SC3045

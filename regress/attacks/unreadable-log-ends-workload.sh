@@ -5,6 +5,7 @@
 # administrator's mistake, ENOSPC, EIO): the device is not told to end it.
 tid="a log that cannot be opened for a moment"
 expected="a log that cannot be opened now ends its workload"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 "$(attack_tool spec)" >"$TMP/spec.bin"

@@ -5,6 +5,7 @@
 # nothing: only those connections may suffer, not cloopd-ctl and its others.
 tid="a viewer that does not read"
 expected="the monitor ends cloopd-ctl for what it queued for it itself"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 ctl_child()

@@ -9,8 +9,9 @@ What a message is made of stands in a catalogue, a text of lines
 		member type bound
 
 where the members of a list follow it, indented by one more tab.
-catalogue.sample is the part that is used here; $CLOOP_CATALOGUE names
-another.  The numbers are those of the tree, $SRC, when it says them.
+catalogue.sample is the part that is used here of channels whose .def file is
+not in force yet: what common/msg/catalogue.def includes is read from there.
+The numbers are those of the tree, $SRC, when it says them.
 """
 import array
 import fcntl
@@ -57,22 +58,75 @@ def read_catalogue(text):
     return rows
 
 
+# How each kind of member of a .def is written.
+KINDS = {"STR": "str", "CSTR": "str", "RAW": "str", "SECRET": "data",
+         "SBYTES": "data", "BYTES": "data", "INT": "i64", "UINT": "u64",
+         "TIME": "i64", "BOOL": "bool", "STRS": "strs", "MAP": "pairs"}
+
+
+def tree_text(pattern):
+    found = {}
+    for path in sorted(glob.glob(os.environ["SRC"] + "/" + pattern,
+                                 recursive=True)):
+        with open(path, encoding="utf-8") as file:
+            found[os.path.basename(path)] = re.sub(
+                r"/\*.*?\*/", "", file.read(), flags=re.DOTALL)
+    return found
+
+
+def member_lines(structs, name, depth):
+    """The members of a struct, those of others in it expanded."""
+    for kind, words in structs[name]:
+        member, *more = [w.strip() for w in words.split(",")]
+        if kind == "OBJ":
+            yield from member_lines(structs, more[0], depth)
+        elif kind == "LIST":
+            yield "\t" * depth + "%s array %s" % (member, more[0])
+            yield from member_lines(structs, more[1], depth + 1)
+        else:
+            yield "\t" * depth + "%s %s %s" % (
+                member, KINDS.get(kind, kind),
+                (more or ["-"])[-1].replace(" ", ""))
+
+
+def catalogue_of_tree():
+    """The text, of the channels that catalogue.def includes."""
+    defs, structs, out = tree_text("common/**/*.def"), {}, []
+    for text in defs.values():
+        for name, body in re.findall(
+                r"^STRUCT\((\w+)\)(.*?)^END\(", text, re.M | re.S):
+            structs[name] = re.findall(r"^\s*([A-Z]+)\((.*)\)", body, re.M)
+    for part in re.findall(r'#include "(\w+\.def)"',
+                           defs.get("catalogue.def", "")):
+        for row in re.findall(r"^ROW\((.*?)\)$", defs[part], re.M | re.S):
+            name, number, way, states, body, fd, once = [
+                w.strip() for w in row.split(",")][:7]
+            try:
+                members = list(member_lines(structs, body, 1))
+            except KeyError:
+                continue                # a struct that no .def declares
+            states = states.replace("MS_", "").replace(" | ", ",")
+            out += [" ".join([name, number, way, states, fd, once]), *members]
+    return "\n".join(out)
+
+
 def numbers_of_tree():
     found = {}
-    for path in glob.glob(os.environ["SRC"] + "/common/**/*", recursive=True):
-        if path.endswith((".h", ".def")):
-            with open(path, encoding="utf-8") as file:
-                found.update(re.findall(
-                    r"\b([A-Z][A-Z_]+), *(0x[0-9a-f]{4})\b", file.read()))
+    for text in [*tree_text("common/msg/*.h").values(),
+                 *tree_text("common/msg/*.def").values()]:
+        found.update(re.findall(r"\b([A-Z][A-Z_]+), *(0x[0-9a-f]{4})\b",
+                                text))
     return {name: int(number, 16) for name, number in found.items()}
 
 
-with open(os.environ.get("CLOOP_CATALOGUE", HERE + "/catalogue.sample"),
-          encoding="ascii") as source_text:
-    ROWS = read_catalogue(source_text.read())
+with open(HERE + "/catalogue.sample", encoding="ascii") as sample:
+    ROWS = read_catalogue(sample.read())
+ROWS.update(read_catalogue(catalogue_of_tree()))
 NUMBERS = {name: row.number for name, row in ROWS.items()}
 NUMBERS.update(numbers_of_tree())
 NAMES = {number: name for name, number in NUMBERS.items()}
+VERSION = int(re.search(r"define MSGCAT_VERSION (\d+)",
+                        tree_text("common/msg/msgcat.h")["msgcat.h"]).group(1))
 
 
 # ------------------------------------------------- packing, a function a type
@@ -109,12 +163,38 @@ def blob(x):
     return u32(len(x)) + x
 
 
-def many(values, members):
+def data(x):
+    """Bytes that may be none at all."""
+    x = x.encode() if isinstance(x, str) else x
+    return u8(bool(x)) + blob(x or b"")
+
+
+def count(values):
+    """Of things that may be none at all."""
+    return u32(len(values) + 1 if values else 0)
+
+
+def strs(values):
+    return count(values) + b"".join(map(string, values or ()))
+
+
+def pairs(values):
+    return count(values) + b"".join(
+        string(k) + string(v) for k, v in (values or {}).items())
+
+
+def list_of(values, members):
     return u16(len(values)) + b"".join(pack_all(members, v) for v in values)
 
 
+def array_of(values, members):
+    return count(values) + b"".join(pack_all(members, v) for v in values)
+
+
 PACK = {"u8": u8, "u16": u16, "u32": u32, "u64": u64, "i64": i64,
-        "bool": boolean, "str": string, "blob": blob}
+        "bool": boolean, "str": string, "blob": blob, "data": data,
+        "strs": strs, "pairs": pairs}
+PACK_MANY = {"list": list_of, "array": array_of}
 
 
 def pack_all(members, values):
@@ -122,7 +202,8 @@ def pack_all(members, values):
         raise ValueError("%d values for %s" % (
             len(values), [m[0] for m in members]))
     return b"".join(
-        many(value, inner) if kind == "list" else PACK[kind](value)
+        PACK_MANY[kind](value, inner) if kind in PACK_MANY
+        else PACK[kind](value)
         for (_, kind, _, inner), value in zip(members, values))
 
 
@@ -149,6 +230,9 @@ class Reader:
     def blob(self):
         return self.take(self.fixed("u32"))
 
+    def count(self):
+        return max(self.fixed("u32") - 1, 0)
+
     def get(self, members):
         return {name: self.get_one(kind, inner)
                 for name, kind, _, inner in members}
@@ -156,7 +240,16 @@ class Reader:
     def get_one(self, kind, inner):
         if kind == "list":
             return [self.get(inner) for _ in range(self.fixed("u16"))]
-        if kind == "blob":
+        if kind == "array":
+            return [self.get(inner) for _ in range(self.count())]
+        if kind == "strs":
+            return [self.get_one("str", ()) for _ in range(self.count())]
+        if kind == "pairs":
+            return dict((self.get_one("str", ()), self.get_one("str", ()))
+                        for _ in range(self.count()))
+        if kind == "data":
+            self.fixed("u8")
+        if kind in ("blob", "data"):
             return self.blob()
         if kind == "str":
             return self.blob().decode(errors="replace")
@@ -283,7 +376,7 @@ class Operator(Channel):
         s.settimeout(30)
         s.connect(path or os.environ["TMP"] + "/run/cloopd.sock")
         super().__init__(s)
-        self.send("CTL_HELLO", 1, 0)
+        self.send("CTL_HELLO", 1, VERSION)
         self.read()
 
     def run_on(self, agents, spec, at_once=16, seconds=150):
@@ -336,7 +429,7 @@ class Fetcher(Child):
         super().__init__("fetch")
         while self.read()[0] != "FETCH_START":
             pass
-        self.send("FETCH_READY", 0, 1)
+        self.send("FETCH_READY", 0, VERSION)
 
 
 def hang_up(fd):
@@ -366,7 +459,7 @@ class Worker(Child):
                                  daemon=True).start()
             elif fd is not None:
                 os.close(fd)
-        self.send("NET_READY", 0, 1, worker)
+        self.send("NET_READY", 0, VERSION, worker)
 
     @classmethod
     def second(cls, tmp, program):

@@ -5,6 +5,7 @@
 # worker has a live session from there, and not for what it never saw.
 tid="penalties of a taken-over worker"
 expected_2="the monitor believes a worker's penalties"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 mkdir -m 755 "$TMP/orders"

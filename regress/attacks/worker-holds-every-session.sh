@@ -5,6 +5,7 @@
 # times: it may not take every place that MaxAgents has.
 tid="session places of a taken-over worker"
 expected="a worker may have every place of a session"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 mkdir -m 755 "$TMP/orders"

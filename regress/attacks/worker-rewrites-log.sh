@@ -6,6 +6,7 @@
 # said once that has ended.
 tid="a log's descriptor in a taken-over worker"
 expected="a worker has the log itself, to write what it wants"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 attack_worker <<'END'

@@ -23,7 +23,6 @@
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
-#include "common/base/util.h"
 #include "common/msg/buf.h"
 #include "common/msg/msgcat.h"
 

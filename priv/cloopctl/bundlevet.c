@@ -7,8 +7,6 @@
  */
 #include "bundlevet.h"
 
-#include <sys/stat.h>
-
 #include <errno.h>
 #include <sha2.h>
 #include <stdarg.h>

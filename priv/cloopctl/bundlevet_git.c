@@ -8,7 +8,6 @@
  */
 #include <sys/stat.h>
 
-#include <errno.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,6 @@
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
-#include "common/base/rule.h"
 #include "common/base/util.h"
 #include "bundlevet.h"
 

@@ -17,8 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/paths.h"
+#include "common/base/xmem.h"
 #include "common/msg/msgcat.h"
 #include "cloopctl.h"
 
@@ -143,7 +145,8 @@ cmd_parse(struct tool *t, int argc, char **argv,
 	int ch;
 
 	cmd_format_options(options, names, letters);
-	while ((ch = getopt_long(argc, argv, letters, names, NULL)) != -1) {
+	while ((ch = names[0].name == NULL ? getopt(argc, argv, letters) :
+	    getopt_long(argc, argv, letters, names, NULL)) != -1) {
 		for (o = options; o->name != NULL; o++)
 			if (ch == 256 + (o - options) || (o->name[1] == '\0' &&
 			    o->name[0] == ch))
@@ -162,6 +165,19 @@ cmd_parse(struct tool *t, int argc, char **argv,
 		return cmd_usage(t, "%s", what);
 	*operandp = argv[optind];
 	return EXIT_DONE;
+}
+
+int
+cmd_add_pair(struct field_pair **v, size_t *n, const char *text)
+{
+	const char *eq = strchr(text, '=');
+
+	if (eq == NULL || eq == text)
+		return CL_FORMAT;
+	*v = xreallocarray(*v, *n + 1, sizeof(**v));
+	(*v)[*n].key = xstrndup(text, (size_t)(eq - text));
+	(*v)[(*n)++].value = xstrdup(eq + 1);
+	return CL_OK;
 }
 
 int

@@ -53,6 +53,8 @@ int cmd_parse(struct tool *t, int argc, char **argv,
 /* The one operand of a command that takes nothing else, after "--" too;
  * NULL when it is missing or not alone. */
 const char *cmd_get_operand(int argc, char **argv);
+/* "KEY=VALUE": CL_OK, or CL_FORMAT without a key. */
+int cmd_add_pair(struct field_pair **v, size_t *n, const char *text);
 /* --reason: EXIT_DONE when it fits. */
 int cmd_check_reason(struct tool *t, const char *reason);
 /* Actions of a command, ended by a NULL name. */

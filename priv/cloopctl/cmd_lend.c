@@ -341,21 +341,6 @@ cmd_print_grant(struct tool *t, void *row, int fd, void *arg)
 }
 
 static int
-cmd_add_constraint(struct ctl_grant_add *req, const char *text)
-{
-	const char *eq = strchr(text, '=');
-
-	if (eq == NULL || eq == text)
-		return CL_FORMAT;
-	req->constraints = xreallocarray(req->constraints,
-	    req->nconstraints + 1, sizeof(*req->constraints));
-	req->constraints[req->nconstraints].key = xstrndup(text,
-	    (size_t)(eq - text));
-	req->constraints[req->nconstraints++].value = xstrdup(eq + 1);
-	return CL_OK;
-}
-
-static int
 cmd_parse_grant(struct tool *t, int argc, char **argv,
     struct ctl_grant_add *req)
 {
@@ -382,8 +367,8 @@ cmd_parse_grant(struct tool *t, int argc, char **argv,
 				return cmd_usage(t, "--ttl %s: not a time",
 				    optarg);
 			req->ttl_s = (int64_t)s;
-		} else if (ch != 'c' || cmd_add_constraint(req, optarg) !=
-		    CL_OK)
+		} else if (ch != 'c' || cmd_add_pair(&req->constraints,
+		    &req->nconstraints, optarg) != CL_OK)
 			return cmd_usage(t, ch == 'c' ? "--constraint is "
 			    "KEY=VALUE" : "unknown option");
 	}

@@ -160,15 +160,8 @@ static int
 cmd_add_label(void *dst, const char *value)
 {
 	struct spec *s = dst;
-	const char *eq = strchr(value, '=');
 
-	if (eq == NULL || eq == value)
-		return CL_FORMAT;
-	s->labels = xreallocarray(s->labels, s->nlabels + 1,
-	    sizeof(*s->labels));
-	s->labels[s->nlabels].key = xstrndup(value, (size_t)(eq - value));
-	s->labels[s->nlabels++].value = xstrdup(eq + 1);
-	return CL_OK;
+	return cmd_add_pair(&s->labels, &s->nlabels, value);
 }
 
 static int

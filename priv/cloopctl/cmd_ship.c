@@ -12,7 +12,6 @@
 
 #include <bsd/stdlib.h>
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sha2.h>

@@ -10,7 +10,6 @@
 #include <sys/types.h>
 
 #include <bsd/stdlib.h>
-#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/base/err.h"
 #include "common/base/idgen.h"
 #include "common/base/limits.h"
 #include "common/base/paths.h"

@@ -4,8 +4,8 @@
  *
  * cloop-enroll inside.  A command returns the exit status: 0 done, 1
  * refused or failed (it has said why), 2 usage.  What a command needs from
- * the hub goes through struct enroll_ops: a running hub's control socket
- * (enroll_hub.c), or the store itself while no hub runs (enroll_local.c).
+ * the hub goes through struct enroll_ops: a running hub's control socket, or
+ * the store itself while no hub runs.
  */
 #ifndef CLOOP_ENROLL_H
 #define CLOOP_ENROLL_H
@@ -51,7 +51,7 @@ struct enroll {
 	int own_socket;			/* -s was given */
 	int own_state;			/* StateDirectory was given */
 	const struct enroll_ops *ops;	/* NULL: not connected */
-	struct store *store;		/* enroll_local.c */
+	struct store *store;		/* while no hub runs */
 };
 
 /*
@@ -77,8 +77,6 @@ int enroll_usage(struct enroll *e, const char *fmt, ...)
 
 /* Connect, one way or the other.  0 or the exit status. */
 int enroll_open(struct enroll *e);
-int enroll_open_hub(struct enroll *e, struct ctl_error *err);
-int enroll_open_local(struct enroll *e);
 
 /* enroll_list.c: what lists are of, and what revoke and mint come back as. */
 extern const struct row_kind enroll_agent_kind, enroll_token_kind,

@@ -11,13 +11,11 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <bsd/stdlib.h>
 #include <bsd/string.h>
 #include <bsd/unistd.h>
 

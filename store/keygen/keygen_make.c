@@ -22,7 +22,6 @@
 
 #include <bsd/string.h>
 
-#include "common/base/err.h"
 #include "common/base/limits.h"
 #include "keygen.h"
 

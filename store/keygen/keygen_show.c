@@ -17,7 +17,6 @@
 #include <bsd/string.h>
 
 #include "common/base/b64.h"
-#include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/pin.h"
 #include "keygen.h"

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bsd/string.h>
-
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/util.h"

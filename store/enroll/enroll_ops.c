@@ -2,10 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-enroll: the store itself, while no hub runs.  Its lock keeps a hub
- * from starting meanwhile, and a running hub keeps us out.  The default
- * store is never made here: the first start of cloopd does that, so that a
- * hub configured for another directory is noticed instead of missed.
+ * cloop-enroll: what commands need from the hub, in two ways.  A running
+ * hub is asked through its control socket.  While none runs the store itself
+ * is opened; its lock keeps a hub from starting meanwhile, and a running hub
+ * keeps us out.  The default store is never made here: the first start of
+ * cloopd does that, so that a hub configured for another directory is
+ * noticed instead of missed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +16,6 @@
 
 #include <openssl/pem.h>
 #include <openssl/x509.h>
-
-#include <bsd/string.h>
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
@@ -29,6 +29,93 @@
 
 #define LOCAL_WAIT_MS 2000	/* another cloop-enroll is done sooner */
 #define LOCAL_PATH "/api/executors/connect"
+
+/* ---------------------------------------------------------- a running hub */
+
+static int
+hub_mint(struct enroll *e, const struct ctl_mint *m, struct ctl_minted *row)
+{
+	static const struct row_kind kind = { .type = MSG_ROW_MINT,
+		.fields = &ctl_minted_table };
+
+	field_put(&ctl_mint_table, m, &e->t.body);
+	return tool_ask_one(&e->t, MSG_CTL_MINT, -1, &kind, row);
+}
+
+static int
+hub_revoke(struct enroll *e, const char *id, const char *reason, int forget,
+    struct ctl_revoked *row)
+{
+	buf_put_str(&e->t.body, id);
+	buf_put_str(&e->t.body, reason);
+	return tool_ask_one(&e->t, forget ? MSG_CTL_DELETE : MSG_CTL_REVOKE,
+	    -1, &enroll_revoked_kind, row);
+}
+
+static int
+hub_ban(struct enroll *e, const char *what, const char *reason,
+    struct ctl_ban *row)
+{
+	buf_put_str(&e->t.body, what);
+	if (reason != NULL)
+		buf_put_str(&e->t.body, reason);
+	return tool_ask_one(&e->t, reason != NULL ? MSG_CTL_BAN :
+	    MSG_CTL_UNBAN, -1, &enroll_ban_kind, row);
+}
+
+static int
+hub_list(struct enroll *e, const struct row_kind *k, row_fn *fn, void *arg)
+{
+	if (k->ask == MSG_CTL_AGENTS)
+		buf_put_str(&e->t.body, "");	/* all of them */
+	return tool_ask(&e->t, k->ask, -1, k, fn, arg);
+}
+
+/* ROW_WORKERs follow the ROW_STATUS; only the latter knows the URL. */
+static int
+hub_server(struct enroll *e, char **serverp)
+{
+	static const struct row_kind kind = { .type = MSG_ROW_STATUS,
+		.fields = &ctl_status_table };
+	struct ctl_status st;
+	int r;
+
+	*serverp = NULL;
+	if ((r = tool_ask_one(&e->t, MSG_CTL_STATUS, -1, &kind, &st)) !=
+	    EXIT_DONE)
+		return r;
+	*serverp = st.server;
+	st.server = NULL;
+	field_clear(&ctl_status_table, &st);
+	return EXIT_DONE;
+}
+
+static void
+hub_close(struct enroll *e)
+{
+	e->ops = NULL;		/* tool_end() disconnects */
+}
+
+static const struct enroll_ops hub_ops = {
+	.server = hub_server,
+	.mint = hub_mint,
+	.revoke = hub_revoke,
+	.ban = hub_ban,
+	.list = hub_list,
+	.close = hub_close,
+};
+
+static int
+enroll_open_hub(struct enroll *e, struct ctl_error *err)
+{
+	int r;
+
+	if ((r = ctlclient_open(e->socket, &e->t.client, err)) == CL_OK)
+		e->ops = &hub_ops;
+	return r;
+}
+
+/* -------------------------------------------------------------- the store */
 
 /* https and wss give wss, the rest ws; the path is replaced. */
 static int
@@ -228,15 +315,15 @@ local_revoke(struct enroll *e, const char *id, const char *reason,
 	return r;
 }
 
-/* The row takes the strings. */
+/* The row has b's strings. */
 static void
-local_fill_ban(struct ctl_ban *row, struct store_ban *b)
+local_fill_ban(struct ctl_ban *row, const struct store_ban *b)
 {
+	field_init(&ctl_ban_table, row);
 	row->name = b->name;
 	row->reason = b->reason;
 	row->actor = b->actor;
 	row->at = b->at;
-	memset(b, 0, sizeof(*b));
 }
 
 static int
@@ -267,6 +354,7 @@ local_ban(struct enroll *e, const char *what, const char *reason,
 	    &b);
 	if (t == TOKEN_OK) {
 		local_fill_ban(row, &b);
+		memset(&b, 0, sizeof(b));
 		row->nagents = n;
 		r = local_end_turn(e, 1);
 	} else {
@@ -279,8 +367,6 @@ local_ban(struct enroll *e, const char *what, const char *reason,
 		field_clear(&ctl_ban_table, row);
 	return r;
 }
-
-/* ------------------------------------------------------------------ lists */
 
 struct local_walk {
 	struct enroll *e;
@@ -295,11 +381,7 @@ local_on_ban(const struct store_ban *b, void *arg)
 	struct local_walk *w = arg;
 	struct ctl_ban row;
 
-	field_init(&ctl_ban_table, &row);
-	row.name = b->name;
-	row.reason = b->reason;
-	row.actor = b->actor;
-	row.at = b->at;
+	local_fill_ban(&row, b);
 	return w->fn(&w->e->t, &row, -1, w->arg);
 }
 
@@ -380,7 +462,7 @@ static const struct enroll_ops local_ops = {
 	.close = local_close,
 };
 
-int
+static int
 enroll_open_local(struct enroll *e)
 {
 	char path[MAX_PATH_LEN], err[MAX_PATH_LEN + 512];

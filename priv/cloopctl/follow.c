@@ -10,7 +10,6 @@
 #include <sys/types.h>
 
 #include <bsd/stdlib.h>
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -384,37 +383,30 @@ struct cmd_logs_args {
 static int
 cmd_logs_parse(struct tool *t, int argc, char **argv, struct cmd_logs_args *a)
 {
-	static const struct option options[] = {
-		{ "follow", no_argument, NULL, 'f' },
-		{ "tail", required_argument, NULL, 't' },
-		{ "since", required_argument, NULL, 's' },
-		{ "from", required_argument, NULL, 'o' },
-		{ NULL, 0, NULL, 0 },
+	const char *tail = NULL, *since = NULL, *from = NULL, *why = NULL;
+	const struct cmd_option options[] = {
+		{ "f", NULL, &a->follow },
+		{ "follow", NULL, &a->follow },
+		{ "tail", &tail, NULL },
+		{ "since", &since, NULL },
+		{ "from", &from, NULL },
+		{ NULL, NULL, NULL },
 	};
-	const char *why = NULL;
-	int ch;
+	int status;
 
-	a->tail = -1;
+	if ((status = cmd_parse(t, argc, argv, options, "one handle",
+	    &a->handle)) != EXIT_DONE)
+		return status;
+	a->tail = tail == NULL ? -1 : strtonum(tail, 0, LLONG_MAX, &why);
+	if (why != NULL)
+		return cmd_usage(t, "%s: %s", tail, why);
+	if (from != NULL)
+		a->from = (uint64_t)strtonum(from, 0, LLONG_MAX, &why);
+	if (why != NULL)
+		return cmd_usage(t, "%s: %s", from, why);
 	a->since = INT64_MIN;
-	while ((ch = getopt_long(argc, argv, "f", options, NULL)) != -1) {
-		if (ch == 'f')
-			a->follow = 1;
-		else if (ch == 't')
-			a->tail = strtonum(optarg, 0, LLONG_MAX, &why);
-		else if (ch == 'o')
-			a->from = (uint64_t)strtonum(optarg, 0, LLONG_MAX,
-			    &why);
-		else if (ch != 's')
-			return cmd_usage(t, "unknown option");
-		else if (cmd_parse_since(optarg, &a->since) != CL_OK)
-			why = "not a time";
-		if (why != NULL)
-			return cmd_usage(t, "%s: %s", optarg, why);
-	}
-	if (optind != argc - 1)
-		return cmd_usage(t, "one handle");
-	a->handle = argv[optind];
-	return EXIT_DONE;
+	return since == NULL || cmd_parse_since(since, &a->since) == CL_OK ?
+	    EXIT_DONE : cmd_usage(t, "%s: not a time", since);
 }
 
 /* Set the starting point once both files are there. */

@@ -42,7 +42,7 @@ rows_check(const struct row_kind *k, const char **keyp)
 	for (i = 0; i < k->ncols; i++) {
 		c = &k->cols[i];
 		*keyp = c->key != NULL ? c->key : c->title;
-		if (c->how != ROW_OPEN && c->how != ROW_CLOSE &&
+		if (c->how != COL_OPEN && c->how != COL_CLOSE &&
 		    c->word == NULL && c->put == NULL &&
 		    rows_find_field(k, c) == NULL)
 			return 0;
@@ -80,36 +80,36 @@ rows_put_map(struct jsonw *w, const struct field_pair *v, size_t n)
 }
 
 static void
-rows_put_text(struct jsonw *w, enum row_how how, const char *s)
+rows_put_text(struct jsonw *w, enum col_how how, const char *s)
 {
 	if (s == NULL || s[0] == '\0')
 		jsonw_put_null(w);
-	else if (how == ROW_JSON)
+	else if (how == COL_JSON)
 		jsonw_put_raw(w, s, strlen(s));
 	else
 		jsonw_put_str(w, s);
 }
 
 static void
-rows_put_int(struct jsonw *w, enum row_how how, int64_t v)
+rows_put_int(struct jsonw *w, enum col_how how, int64_t v)
 {
-	if (how == ROW_KNOWN && v <= 0)
+	if (how == COL_KNOWN && v <= 0)
 		jsonw_put_null(w);
 	else
 		jsonw_put_int(w, v);
 }
 
 static void
-rows_put_uint(struct jsonw *w, enum row_how how, uint64_t v)
+rows_put_uint(struct jsonw *w, enum col_how how, uint64_t v)
 {
-	if (how == ROW_KNOWN && v == 0)
+	if (how == COL_KNOWN && v == 0)
 		jsonw_put_null(w);
 	else
 		jsonw_put_uint(w, v);
 }
 
 static void
-rows_put_member(struct jsonw *w, const struct field *f, enum row_how how,
+rows_put_member(struct jsonw *w, const struct field *f, enum col_how how,
     const uint8_t *row)
 {
 	const void *p = row + f->off;
@@ -164,12 +164,12 @@ rows_put(struct jsonw *w, const struct row_kind *k, const void *row)
 	const struct field *f;
 
 	for (c = k->cols; c < k->cols + k->ncols; c++) {
-		if (c->how == ROW_CLOSE)
+		if (c->how == COL_CLOSE)
 			jsonw_close_object(w);
 		if (c->key == NULL)
 			continue;
 		jsonw_put_key(w, c->key);
-		if (c->how == ROW_OPEN)
+		if (c->how == COL_OPEN)
 			jsonw_open_object(w);
 		else if (c->put != NULL)
 			c->put(w, row);
@@ -218,7 +218,7 @@ rows_join_map(const struct field_pair *v, size_t n)
 /* A member as a cell, owned; "" when it is empty. */
 static char *
 rows_format_member(const struct tool *t, const struct field *f,
-    enum row_how how, const uint8_t *row)
+    enum col_how how, const uint8_t *row)
 {
 	const void *p = row + f->off;
 	const char *s = "";
@@ -232,7 +232,7 @@ rows_format_member(const struct tool *t, const struct field *f,
 		s = tool_format_when(t, *(const int64_t *)p);
 		break;
 	case FIELD_UINT:
-		if (how == ROW_SIZE)
+		if (how == COL_SIZE)
 			s = tool_format_size(*(const uint64_t *)p);
 		else
 			xasprintf(&text, "%llu",

@@ -25,19 +25,19 @@
 
 #define ROWS_COLUMNS 8		/* of a table, at most */
 
-enum row_how {
-	ROW_PLAIN,		/* as its type says */
-	ROW_KNOWN,		/* a number: null unless above zero */
-	ROW_SIZE,		/* a number: with a unit in the table */
-	ROW_JSON,		/* text that is JSON already */
-	ROW_OPEN,		/* not a member: an object of that name ... */
-	ROW_CLOSE		/* ... and its end */
+enum col_how {
+	COL_PLAIN,		/* as its type says */
+	COL_KNOWN,		/* a number: null unless above zero */
+	COL_SIZE,		/* a number: with a unit in the table */
+	COL_JSON,		/* text that is JSON already */
+	COL_OPEN,		/* not a member: an object of that name ... */
+	COL_CLOSE		/* ... and its end */
 };
 
 struct row_col {
 	const char *key;	/* in the document; NULL: not there */
 	const char *field;	/* the member when it is not called so */
-	enum row_how how;
+	enum col_how how;
 	int place;		/* column of the table, from 1; 0: not there */
 	const char *title;
 	int width;		/* of the column; 0: as the widest cell */
@@ -58,9 +58,9 @@ struct row_kind {
 };
 
 /* In the document only; there and in the table. */
-#define ROW(k) { .key = k }
-#define ROW_COL(k, at, head) { .key = k, .place = at, .title = head }
-#define ROW_COLS(c) .cols = c, .ncols = sizeof(c) / sizeof((c)[0])
+#define COL(k) { .key = k }
+#define COL_AT(k, at, head) { .key = k, .place = at, .title = head }
+#define COLS(c) .cols = c, .ncols = sizeof(c) / sizeof((c)[0])
 
 /* The members of one row's document, without braces. */
 void rows_put(struct jsonw *w, const struct row_kind *k, const void *row);

@@ -107,13 +107,13 @@ struct cmd_page {
 };
 
 static const struct row_col audit_cols[] = {
-	ROW("seq"), ROW("at"), ROW("action"), ROW("actor"), ROW("decision"),
-	ROW("entity"), ROW("subject"),
-	{ .key = "detail", .how = ROW_JSON },
-	ROW("prev"), ROW("hash"),
+	COL("seq"), COL("at"), COL("action"), COL("actor"), COL("decision"),
+	COL("entity"), COL("subject"),
+	{ .key = "detail", .how = COL_JSON },
+	COL("prev"), COL("hash"),
 };
 static const struct row_kind audit_kind = { .type = MSG_ROW_AUDIT,
-	.fields = &ctl_audit_table, ROW_COLS(audit_cols) };
+	.fields = &ctl_audit_table, COLS(audit_cols) };
 
 /* What a row says beside its columns, as key=value. */
 static void
@@ -199,12 +199,12 @@ cmd_put_broken(struct jsonw *w, const void *row)
 }
 
 static const struct row_col verify_cols[] = {
-	ROW("ok"), ROW("rows"),
+	COL("ok"), COL("rows"),
 	{ .key = "broken_seq", .put = cmd_put_broken },
-	ROW("reason"), ROW("head"),
+	COL("reason"), COL("head"),
 };
 static const struct row_kind verify_kind = { .type = MSG_ROW_VERIFY,
-	.fields = &ctl_verify_table, ROW_COLS(verify_cols) };
+	.fields = &ctl_verify_table, COLS(verify_cols) };
 
 static int
 cmd_verify_audit(struct tool *t)

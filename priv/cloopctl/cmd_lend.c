@@ -45,16 +45,16 @@ cmd_put_was_known(struct jsonw *w, const void *row)
 }
 
 static const struct row_col outcome_cols[] = {
-	ROW("agent_id"), ROW("agent"), ROW("lease_id"), ROW("grant_id"),
-	ROW("state"), ROW("action"), ROW("reason"), ROW("sent_at"),
-	ROW("acked_at"),
+	COL("agent_id"), COL("agent"), COL("lease_id"), COL("grant_id"),
+	COL("state"), COL("action"), COL("reason"), COL("sent_at"),
+	COL("acked_at"),
 	{ .key = "known", .put = cmd_put_was_known },
-	ROW("files_removed"), ROW("env_scrubbed"), ROW("egress_dropped"),
-	ROW("killed"), ROW("error"), ROW("widened"),
+	COL("files_removed"), COL("env_scrubbed"), COL("egress_dropped"),
+	COL("killed"), COL("error"), COL("widened"),
 };
 static const struct row_kind outcome_kind = { .type = MSG_ROW_OUTCOME,
 	.fields = &ctl_outcome_table, .list = "outcomes",
-	ROW_COLS(outcome_cols) };
+	COLS(outcome_cols) };
 
 static void
 cmd_print_outcome(struct tool *t, const struct ctl_outcome *o)
@@ -117,18 +117,18 @@ cmd_ask_outcomes(struct tool *t, uint32_t type)
 /* ----------------------------------------------------------------- secret */
 
 static const struct row_col secret_cols[] = {
-	ROW("secret_id"),
-	ROW_COL("name", 1, "NAME"),
-	ROW_COL("kind", 2, "KIND"),
+	COL("secret_id"),
+	COL_AT("name", 1, "NAME"),
+	COL_AT("kind", 2, "KIND"),
 	{ .key = "owner", .place = 3, .title = "OWNER", .empty = "shared" },
-	ROW_COL("version", 4, "VERSION"),
-	ROW("env_names"), ROW("created_at"),
-	ROW_COL("updated_at", 5, "CHANGED"),
-	ROW("created_by"),
+	COL_AT("version", 4, "VERSION"),
+	COL("env_names"), COL("created_at"),
+	COL_AT("updated_at", 5, "CHANGED"),
+	COL("created_by"),
 };
 static const struct row_kind secret_kind = { .type = MSG_ROW_SECRET,
 	.ask = MSG_CTL_SECRETS, .fields = &ctl_secret_table,
-	.list = "secrets", ROW_COLS(secret_cols) };
+	.list = "secrets", COLS(secret_cols) };
 
 static int
 cmd_print_secret(struct tool *t, void *row, int fd, void *arg)
@@ -312,20 +312,20 @@ cmd_word_constraints(const void *row)
 }
 
 static const struct row_col grant_cols[] = {
-	ROW_COL("grant_id", 1, "GRANT"),
-	ROW_COL("secret", 2, "SECRET"),
-	ROW("secret_id"),
-	ROW_COL("subject", 3, "SUBJECT"),
+	COL_AT("grant_id", 1, "GRANT"),
+	COL_AT("secret", 2, "SECRET"),
+	COL("secret_id"),
+	COL_AT("subject", 3, "SUBJECT"),
 	{ .place = 4, .title = "STATE", .word = cmd_word_grant },
-	{ .key = "constraints", .how = ROW_JSON },
+	{ .key = "constraints", .how = COL_JSON },
 	{ .place = 6, .title = "CONSTRAINTS", .word = cmd_word_constraints },
-	ROW("created_at"), ROW("created_by"),
-	ROW_COL("expires_at", 5, "EXPIRES"),
-	ROW("revoked_at"), ROW("cause"), ROW("superseded_by"),
+	COL("created_at"), COL("created_by"),
+	COL_AT("expires_at", 5, "EXPIRES"),
+	COL("revoked_at"), COL("cause"), COL("superseded_by"),
 };
 static const struct row_kind grant_kind = { .type = MSG_ROW_GRANT,
 	.ask = MSG_CTL_GRANTS, .fields = &ctl_grant_table, .list = "grants",
-	ROW_COLS(grant_cols) };
+	COLS(grant_cols) };
 
 static int
 cmd_print_grant(struct tool *t, void *row, int fd, void *arg)
@@ -425,22 +425,22 @@ cmd_grant(struct tool *t, int argc, char **argv)
 /* ------------------------------------------------------------------ lease */
 
 static const struct row_col lease_cols[] = {
-	ROW_COL("lease_id", 1, "LEASE"),
-	ROW("agent_id"),
-	ROW_COL("agent", 3, "AGENT"),
-	ROW_COL("handle_id", 4, "HANDLE"),
-	ROW("project"), ROW("actor"),
-	ROW_COL("state", 5, "STATE"),
-	ROW("issued_at"),
-	ROW_COL("expires_at", 6, "EXPIRES"),
-	ROW("closed_at"), ROW("cause"),
-	ROW_COL("secrets", 2, "SECRETS"),
-	ROW("grants"),
-	ROW_COL("revocation", 7, "REVOCATION"),
+	COL_AT("lease_id", 1, "LEASE"),
+	COL("agent_id"),
+	COL_AT("agent", 3, "AGENT"),
+	COL_AT("handle_id", 4, "HANDLE"),
+	COL("project"), COL("actor"),
+	COL_AT("state", 5, "STATE"),
+	COL("issued_at"),
+	COL_AT("expires_at", 6, "EXPIRES"),
+	COL("closed_at"), COL("cause"),
+	COL_AT("secrets", 2, "SECRETS"),
+	COL("grants"),
+	COL_AT("revocation", 7, "REVOCATION"),
 };
 static const struct row_kind lease_kind = { .type = MSG_ROW_LEASE,
 	.ask = MSG_CTL_LEASES, .fields = &ctl_lease_table, .list = "leases",
-	ROW_COLS(lease_cols) };
+	COLS(lease_cols) };
 
 static int
 cmd_lease_ls(struct tool *t, int argc, char **argv)
@@ -484,12 +484,12 @@ cmd_lease_revoke(struct tool *t, int argc, char **argv)
 }
 
 static const struct row_col refreshed_cols[] = {
-	ROW("agent_id"), ROW("agent"), ROW("lease_id"), ROW("known"),
-	ROW("files_rewritten"), ROW("handles"), ROW("eventual"),
-	ROW("unsupported"), ROW("error"),
+	COL("agent_id"), COL("agent"), COL("lease_id"), COL("known"),
+	COL("files_rewritten"), COL("handles"), COL("eventual"),
+	COL("unsupported"), COL("error"),
 };
 static const struct row_kind refreshed_kind = { .type = MSG_ROW_REFRESHED,
-	.fields = &ctl_refreshed_table, ROW_COLS(refreshed_cols) };
+	.fields = &ctl_refreshed_table, COLS(refreshed_cols) };
 
 static int
 cmd_lease_refresh(struct tool *t, int argc, char **argv)

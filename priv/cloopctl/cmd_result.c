@@ -52,13 +52,13 @@ cmd_has_result(const char *handle_id)
 }
 
 static const struct row_col result_cols[] = {
-	ROW("mode"), ROW("branch"), ROW("commit"), ROW("base"),
+	COL("mode"), COL("branch"), COL("commit"), COL("base"),
 	{ .key = "bundle_bytes", .field = "bytes" },
-	ROW("sha256"), ROW("commits"), ROW("files_changed"), ROW("pushed"),
-	ROW("skipped"), ROW("skip_reason"), ROW("error"), ROW("held"),
+	COL("sha256"), COL("commits"), COL("files_changed"), COL("pushed"),
+	COL("skipped"), COL("skip_reason"), COL("error"), COL("held"),
 };
 static const struct row_kind result_kind = { .type = MSG_ROW_RESULT,
-	.fields = &work_result_table, ROW_COLS(result_cols) };
+	.fields = &work_result_table, COLS(result_cols) };
 
 void
 cmd_put_result(struct jsonw *w, const char *handle_id)

@@ -29,16 +29,16 @@ struct cmd_hub {
 };
 
 static const struct row_col worker_cols[] = {
-	ROW("id"),
-	ROW_COL("program", 1, "PROCESS"),
-	ROW_COL("pid", 2, "PID"),
-	ROW_COL("sessions", 3, "SESSIONS"),
-	ROW_COL("restarts", 4, "RESTARTS"),
-	ROW_COL("last_end", 5, "LAST END"),
+	COL("id"),
+	COL_AT("program", 1, "PROCESS"),
+	COL_AT("pid", 2, "PID"),
+	COL_AT("sessions", 3, "SESSIONS"),
+	COL_AT("restarts", 4, "RESTARTS"),
+	COL_AT("last_end", 5, "LAST END"),
 };
 static const struct row_kind worker_kind = { .type = MSG_ROW_WORKER,
 	.fields = &ctl_worker_table, .list = "workers",
-	ROW_COLS(worker_cols) };
+	COLS(worker_cols) };
 
 static void
 cmd_put_workers(struct jsonw *w, const void *row)
@@ -56,21 +56,21 @@ cmd_put_workers(struct jsonw *w, const void *row)
 }
 
 static const struct row_col status_cols[] = {
-	ROW("version"), ROW("uptime_s"), ROW("server"), ROW("pin"),
+	COL("version"), COL("uptime_s"), COL("server"), COL("pin"),
 	{ .key = "workers", .put = cmd_put_workers },
-	{ .key = "agents", .how = ROW_OPEN },
-	ROW("online"), ROW("offline"), ROW("unreachable"),
+	{ .key = "agents", .how = COL_OPEN },
+	COL("online"), COL("offline"), COL("unreachable"),
 	{ .key = "duplicate_identities", .field = "duplicates" },
-	{ .how = ROW_CLOSE },
-	{ .key = "handles", .how = ROW_OPEN },
-	ROW("running"), ROW("draining"), ROW("finished"),
-	{ .how = ROW_CLOSE },
-	{ .key = "budget", .how = ROW_OPEN },
-	ROW("pinned"), ROW("limit_agent"), ROW("limit_total"),
-	{ .how = ROW_CLOSE },
+	{ .how = COL_CLOSE },
+	{ .key = "handles", .how = COL_OPEN },
+	COL("running"), COL("draining"), COL("finished"),
+	{ .how = COL_CLOSE },
+	{ .key = "budget", .how = COL_OPEN },
+	COL("pinned"), COL("limit_agent"), COL("limit_total"),
+	{ .how = COL_CLOSE },
 };
 static const struct row_kind status_kind = { .type = MSG_ROW_STATUS,
-	.fields = &ctl_status_table, ROW_COLS(status_cols) };
+	.fields = &ctl_status_table, COLS(status_cols) };
 
 static int
 cmd_on_status(struct tool *t, struct imsg *m, void *arg)
@@ -202,26 +202,26 @@ cmd_put_denial_log(struct jsonw *w, const void *row)
 }
 
 static const struct row_col agent_cols[] = {
-	ROW_COL("agent_id", 2, "ID"),
-	ROW_COL("name", 1, "NAME"),
+	COL_AT("agent_id", 2, "ID"),
+	COL_AT("name", 1, "NAME"),
 	{ .key = "status", .word = cmd_word_status },
 	{ .place = 3, .title = "STATUS", .word = cmd_word_state },
-	ROW("status_at"), ROW("reason"),
-	{ .key = "protocol", .how = ROW_KNOWN },
-	{ .key = "agent_protocol", .how = ROW_KNOWN },
-	ROW_COL("agent_version", 5, "VERSION"),
-	ROW_COL("last_seen", 6, "LAST SEEN"),
-	ROW("created_at"), ROW("revoked_at"), ROW("confirmed_at"),
-	ROW("banned"), ROW("enrollment_id"), ROW("peer"), ROW("labels"),
+	COL("status_at"), COL("reason"),
+	{ .key = "protocol", .how = COL_KNOWN },
+	{ .key = "agent_protocol", .how = COL_KNOWN },
+	COL_AT("agent_version", 5, "VERSION"),
+	COL_AT("last_seen", 6, "LAST SEEN"),
+	COL("created_at"), COL("revoked_at"), COL("confirmed_at"),
+	COL("banned"), COL("enrollment_id"), COL("peer"), COL("labels"),
 	{ .key = "capabilities", .put = cmd_put_caps },
-	ROW("cordoned"), ROW("supervision"), ROW("running"),
+	COL("cordoned"), COL("supervision"), COL("running"),
 	{ .place = 4, .title = "RUNNING", .word = cmd_word_load },
-	{ .key = "max_concurrent", .how = ROW_KNOWN },
+	{ .key = "max_concurrent", .how = COL_KNOWN },
 	{ .key = "denial_log", .put = cmd_put_denial_log },
-	ROW("issues"),
+	COL("issues"),
 };
 static const struct row_kind agent_kind = { .type = MSG_ROW_AGENT,
-	.fields = &ctl_agent_table, .list = "agents", ROW_COLS(agent_cols) };
+	.fields = &ctl_agent_table, .list = "agents", COLS(agent_cols) };
 
 /* The capabilities that came with the row, or CL_NOTFOUND. */
 static int
@@ -393,26 +393,26 @@ cmd_put_handle_result(struct jsonw *w, const void *row)
 }
 
 static const struct row_col handle_cols[] = {
-	ROW_COL("handle_id", 1, "HANDLE"),
-	ROW("agent_id"),
-	ROW_COL("agent", 3, "AGENT"),
-	ROW_COL("name", 2, "NAME"),
+	COL_AT("handle_id", 1, "HANDLE"),
+	COL("agent_id"),
+	COL_AT("agent", 3, "AGENT"),
+	COL_AT("name", 2, "NAME"),
 	{ .key = "state", .place = 4, .title = "STATE",
 	  .word = cmd_word_handle_state },
-	{ .key = "pid", .how = ROW_KNOWN },
-	ROW_COL("exit_code", 5, "EXIT"),
-	ROW("outcome"), ROW("error"),
-	ROW_COL("dispatched_at", 7, "DISPATCHED"),
-	ROW("started_at"), ROW("finished_at"),
-	{ .key = "log_bytes", .how = ROW_SIZE, .place = 6,
+	{ .key = "pid", .how = COL_KNOWN },
+	COL_AT("exit_code", 5, "EXIT"),
+	COL("outcome"), COL("error"),
+	COL_AT("dispatched_at", 7, "DISPATCHED"),
+	COL("started_at"), COL("finished_at"),
+	{ .key = "log_bytes", .how = COL_SIZE, .place = 6,
 	  .title = "OUTPUT" },
-	ROW("gapped"),
+	COL("gapped"),
 	{ .key = "result", .put = cmd_put_handle_result },
-	ROW("leases"),
+	COL("leases"),
 };
 const struct row_kind handle_kind = { .type = MSG_ROW_HANDLE,
 	.ask = MSG_CTL_PS, .fields = &ctl_handle_table, .list = "handles",
-	ROW_COLS(handle_cols) };
+	COLS(handle_cols) };
 
 int
 cmd_get_exit_status(const struct ctl_handle *h)

@@ -78,12 +78,12 @@ follow_clear(struct follow *f)
 }
 
 static const struct row_col event_cols[] = {
-	ROW("handle_id"), ROW("agent_id"), ROW("agent"), ROW("at"),
-	{ .key = "pid", .how = ROW_KNOWN },
-	ROW("started_at"),
+	COL("handle_id"), COL("agent_id"), COL("agent"), COL("at"),
+	{ .key = "pid", .how = COL_KNOWN },
+	COL("started_at"),
 };
 static const struct row_kind event_kind = { .type = MSG_ROW_EVENT,
-	.fields = &ctl_event_table, ROW_COLS(event_cols) };
+	.fields = &ctl_event_table, COLS(event_cols) };
 
 static void
 follow_open_doc(struct follow *f, const char *event)

@@ -49,14 +49,14 @@ static const struct row_col agent_cols[] = {
 	{ .place = 3, .title = "STATE", .width = 11,
 	  .word = list_word_state },
 	{ .key = "revoked", .put = list_put_revoked },
-	ROW("banned"), ROW("confirmed_at"), ROW("created_at"),
+	COL("banned"), COL("confirmed_at"), COL("created_at"),
 	{ .key = "last_seen", .place = 4, .title = "SEEN", .width = 9 },
-	ROW("revoked_at"), ROW("enrollment_id"), ROW("workdir_root"),
-	ROW_COL("labels", 5, "LABELS"),
+	COL("revoked_at"), COL("enrollment_id"), COL("workdir_root"),
+	COL_AT("labels", 5, "LABELS"),
 };
 const struct row_kind enroll_agent_kind = { .type = MSG_ROW_AGENT,
 	.ask = MSG_CTL_AGENTS, .fields = &ctl_agent_table, .list = "agents",
-	.none = "no agents", ROW_COLS(agent_cols) };
+	.none = "no agents", COLS(agent_cols) };
 
 static const struct row_col token_cols[] = {
 	{ .key = "enrollment_id", .place = 1, .title = "TOKEN", .width = 16 },
@@ -64,30 +64,30 @@ static const struct row_col token_cols[] = {
 	{ .key = "created_at", .place = 3, .title = "CREATED", .width = 9 },
 	{ .key = "expires_at", .place = 4, .title = "EXPIRES", .width = 9 },
 	{ .key = "created_by", .place = 5, .title = "BY", .width = 12 },
-	ROW("workdir_root"),
-	ROW_COL("labels", 6, "LABELS"),
+	COL("workdir_root"),
+	COL_AT("labels", 6, "LABELS"),
 };
 const struct row_kind enroll_token_kind = { .type = MSG_ROW_ENROLLMENT,
 	.ask = MSG_CTL_ENROLLMENTS, .fields = &ctl_enrollment_table,
 	.list = "enrollments", .none = "no outstanding tokens",
-	ROW_COLS(token_cols) };
+	COLS(token_cols) };
 
 static const struct row_col ban_cols[] = {
 	{ .key = "name", .place = 1, .title = "NAME", .width = 20 },
-	ROW_COL("reason", 4, "REASON"),
+	COL_AT("reason", 4, "REASON"),
 	{ .key = "actor", .place = 3, .title = "BY", .width = 12 },
 	{ .key = "at", .place = 2, .title = "BANNED", .width = 9 },
-	ROW("agents"),
+	COL("agents"),
 };
 const struct row_kind enroll_ban_kind = { .type = MSG_ROW_BAN,
 	.ask = MSG_CTL_BANS, .fields = &ctl_ban_table, .list = "bans",
-	.none = "no name is banned", ROW_COLS(ban_cols) };
+	.none = "no name is banned", COLS(ban_cols) };
 
 static const struct row_col revoked_cols[] = {
-	ROW("kind"), ROW("enrollment_id"), ROW("agent_id"),
+	COL("kind"), COL("enrollment_id"), COL("agent_id"),
 };
 const struct row_kind enroll_revoked_kind = { .type = MSG_ROW_REVOKED,
-	.fields = &ctl_revoked_table, ROW_COLS(revoked_cols) };
+	.fields = &ctl_revoked_table, COLS(revoked_cols) };
 
 /* ------------------------------------------------------------------ lists */
 

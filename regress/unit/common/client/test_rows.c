@@ -57,21 +57,21 @@ thing_put(struct jsonw *w, const void *row)
 }
 
 static const struct row_col thing_cols[] = {
-	ROW_COL("name", 2, "NAME"),
-	{ .key = "raw", .how = ROW_JSON },
-	{ .key = "bytes", .field = "size", .how = ROW_SIZE, .place = 1,
+	COL_AT("name", 2, "NAME"),
+	{ .key = "raw", .how = COL_JSON },
+	{ .key = "bytes", .field = "size", .how = COL_SIZE, .place = 1,
 	  .title = "SIZE", .width = 8 },
-	{ .key = "pid", .how = ROW_KNOWN },
-	{ .key = "in", .how = ROW_OPEN },
-	ROW("good"), ROW_COL("code", 3, "CODE"),
-	{ .how = ROW_CLOSE },
+	{ .key = "pid", .how = COL_KNOWN },
+	{ .key = "in", .how = COL_OPEN },
+	COL("good"), COL_AT("code", 3, "CODE"),
+	{ .how = COL_CLOSE },
 	{ .key = "word", .place = 4, .title = "WORD", .word = thing_word,
 	  .empty = "bad" },
 	{ .key = "seven", .put = thing_put },
-	ROW("at"), ROW_COL("words", 5, "WORDS"), ROW_COL("labels", 6, "L"),
+	COL("at"), COL_AT("words", 5, "WORDS"), COL_AT("labels", 6, "L"),
 };
 static const struct row_kind thing_kind = { .fields = &thing_table,
-	.list = "things", .none = "no things", ROW_COLS(thing_cols) };
+	.list = "things", .none = "no things", COLS(thing_cols) };
 
 static struct tool t;
 
@@ -179,9 +179,9 @@ test_table(void)
 static void
 test_columns(void)
 {
-	static const struct row_col lost[] = { ROW("name"), ROW("nmae") };
+	static const struct row_col lost[] = { COL("name"), COL("nmae") };
 	static const struct row_kind kind = { .fields = &thing_table,
-		ROW_COLS(lost) };
+		COLS(lost) };
 	const char *key;
 
 	TEST_START("a column that names no member is found");

@@ -23,7 +23,6 @@
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
-#include "common/base/util.h"
 #include "common/msg/buf.h"
 #include "common/msg/msgcat.h"
 
@@ -33,7 +32,6 @@ struct ctlclient {
 	struct imsg_chan chan;
 	struct msgcat_seen seen;
 	uint64_t next_req;
-	int role;
 };
 
 static void
@@ -127,19 +125,6 @@ ctlclient_send(struct ctlclient *c, uint32_t type, const struct buf *body,
 }
 
 int
-ctlclient_quit(struct ctlclient *c, uint64_t req)
-{
-	struct buf b;
-	int r;
-
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, (uint32_t)req);
-	r = ctlclient_send(c, MSG_CTL_QUIT, &b, -1, NULL);
-	buf_clear(&b);
-	return r;
-}
-
-int
 ctlclient_read(struct ctlclient *c, int timeout_ms, struct imsg *m)
 {
 	const char *why;
@@ -172,10 +157,9 @@ ctlclient_get_error(struct imsg *m, struct ctl_error *e)
 
 /* The answer to CTL_HELLO: our build, or a refusal in words. */
 static int
-ctlclient_on_hello(struct ctlclient *c, struct imsg *m, struct ctl_error *e)
+ctlclient_on_hello(struct imsg *m, struct ctl_error *e)
 {
 	uint32_t version;
-	int role;
 
 	if (m->type == MSG_CTL_ERR) {
 		if (ctlclient_get_error(m, e) != CL_OK)
@@ -185,12 +169,11 @@ ctlclient_on_hello(struct ctlclient *c, struct imsg *m, struct ctl_error *e)
 	if (m->type != MSG_CTL_HELLO_ANS)
 		return CL_FORMAT;
 	version = buf_get_u32(&m->body);
-	role = buf_get_u8(&m->body);
+	(void)buf_get_u8(&m->body);	/* the role the hub gives us */
 	if (buf_end(&m->body) != CL_OK)
 		return CL_FORMAT;
 	if (version != MSGCAT_VERSION)
 		return CL_VERSION;
-	c->role = role;
 	return CL_OK;
 }
 
@@ -207,7 +190,7 @@ ctlclient_greet(struct ctlclient *c, const char *path, struct ctl_error *e)
 	(void)ctlclient_send(c, MSG_CTL_HELLO, &b, -1, NULL);
 	buf_clear(&b);
 	if ((r = ctlclient_read(c, HELLO_TIMEOUT_MS, &m)) == CL_OK) {
-		r = ctlclient_on_hello(c, &m, e);
+		r = ctlclient_on_hello(&m, e);
 		imsg_free(&m);
 	}
 	switch (r) {
@@ -272,71 +255,4 @@ ctlclient_close(struct ctlclient *c)
 		return;
 	imsg_clear(&c->chan);
 	free(c);
-}
-
-int
-ctlclient_get_role(const struct ctlclient *c)
-{
-	return c->role;
-}
-
-int
-ctlclient_get_fd(const struct ctlclient *c)
-{
-	return c->chan.fd;
-}
-
-/* Keep the bytes of the one expected row. */
-static int
-ctlclient_save_row(const struct imsg *m, struct buf *rowp)
-{
-	if (rowp == NULL)
-		return CL_OK;
-	buf_reset(rowp);
-	buf_put_raw(rowp, m->body.data, m->body.len);
-	return buf_error(rowp);
-}
-
-int
-ctlclient_ask(struct ctlclient *c, uint32_t type, const struct buf *body,
-    int fd, uint32_t row_type, struct buf *rowp, struct ctl_error *e)
-{
-	struct imsg m;
-	uint64_t req;
-	int nrows = 0, r;
-
-	memset(e, 0, sizeof(*e));
-	if (rowp != NULL)
-		buf_init(rowp, MSG_BODY_MAX);
-	r = ctlclient_send(c, type, body, fd, &req);
-	while (r == CL_OK) {
-		if ((r = ctlclient_read(c, -1, &m)) == CL_INCOMPLETE)
-			r = CL_OK;	/* a signal: go on */
-		else if (r != CL_OK)
-			break;
-		else if (m.id == req && m.type == MSG_CTL_DONE) {
-			imsg_free(&m);
-			if (row_type == 0 || nrows == 1)
-				return CL_OK;
-			r = CL_FORMAT;
-		} else if (m.id == req && m.type == MSG_CTL_ERR) {
-			r = ctlclient_get_error(&m, e);
-			imsg_free(&m);
-			if (r == CL_OK)
-				return CL_STATE;
-		} else if (m.id == req && m.type == row_type && nrows++ == 0) {
-			r = ctlclient_save_row(&m, rowp);
-			imsg_free(&m);
-		} else {
-			imsg_free(&m);
-			if (m.id == req)
-				r = CL_FORMAT;
-		}
-	}
-	if (r == CL_EOF)
-		ctlclient_set_error(e, "hub_unreachable",
-		    "the hub closed the connection", NULL, NULL);
-	else
-		ctlclient_set_error(e, "internal", cl_strerror(r), NULL, NULL);
-	return r;
 }

@@ -47,21 +47,12 @@ int ctlclient_open(const char *path, struct ctlclient **cp,
     struct ctl_error *e);
 void ctlclient_close(struct ctlclient *c);	/* NULL is legal */
 
-int ctlclient_get_role(const struct ctlclient *c);	/* ROLE_* */
-/* For poll(2) beside a signalfd or a followed file.  Before polling, drain
- * with ctlclient_read(c, 0, ...): nothing is buffered here beyond one
- * message, so POLLIN is exact. */
-int ctlclient_get_fd(const struct ctlclient *c);
-
 /*
  * Send a request; waits until the socket takes it.  body NULL: empty.  Takes
  * fd (-1: none).  *reqp: the id its answers carry.  CL_EOF: hub gone.
  */
 int ctlclient_send(struct ctlclient *c, uint32_t type, const struct buf *body,
     int fd, uint64_t *reqp);
-/* Tell the hub that the answer to req is no longer wanted. */
-int ctlclient_quit(struct ctlclient *c, uint64_t req);
-
 /*
  * The next row of any request, in order of arrival.  timeout_ms < 0 waits for
  * ever, 0 not at all.  CL_OK: free with imsg_free; the body borrows until
@@ -72,15 +63,5 @@ int ctlclient_read(struct ctlclient *c, int timeout_ms, struct imsg *m);
 
 /* Decode a CTL_ERR. */
 int ctlclient_get_error(struct imsg *m, struct ctl_error *e);
-
-/*
- * Send one request and wait for the one row of type row_type and CTL_DONE.
- * row_type 0: only CTL_DONE.  The row's body is copied to *rowp (may be
- * NULL), which the caller clears; a descriptor is closed.  CL_STATE: the hub
- * refused, *e says why.  Other failures fill *e as well, with code
- * "internal" or, for CL_EOF, "hub_unreachable" (exit 3).
- */
-int ctlclient_ask(struct ctlclient *c, uint32_t type, const struct buf *body,
-    int fd, uint32_t row_type, struct buf *rowp, struct ctl_error *e);
 
 #endif

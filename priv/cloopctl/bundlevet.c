@@ -7,8 +7,6 @@
  */
 #include "bundlevet.h"
 
-#include <sys/stat.h>
-
 #include <errno.h>
 #include <sha2.h>
 #include <stdarg.h>
@@ -20,7 +18,6 @@
 #include "common/base/err.h"
 #include "common/base/rule.h"
 #include "common/base/util.h"
-#include "bundlevet_int.h"
 
 #define VET_MAGIC "# v2 git bundle\n"
 
@@ -36,28 +33,39 @@ vet_refuse(struct vet *v, const char *fmt, ...)
 }
 
 int
-vet_check_digest(struct vet *v, int fd, uint64_t bytes, const char *sha256)
+vet_hash(int fd, int64_t *lenp, char hex[65])
 {
 	uint8_t block[65536], md[SHA256_DIGEST_LENGTH];
-	char hex[2 * SHA256_DIGEST_LENGTH + 1];
-	uint64_t off = 0;
 	SHA2_CTX ctx;
 	ssize_t n;
 
+	*lenp = 0;
 	SHA256Init(&ctx);
-	while ((n = pread(fd, block, sizeof(block), (off_t)off)) != 0) {
+	while ((n = pread(fd, block, sizeof(block), *lenp)) != 0) {
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n == -1)
 			return CL_SYSTEM;
 		SHA256Update(&ctx, block, (size_t)n);
-		off += (uint64_t)n;
+		*lenp += n;
 	}
 	SHA256Final(md, &ctx);
 	util_format_hex(md, sizeof(md), hex);
-	if (off != bytes)
+	return CL_OK;
+}
+
+int
+vet_check_digest(struct vet *v, int fd, uint64_t bytes, const char *sha256)
+{
+	char hex[65];
+	int64_t len;
+	int r;
+
+	if ((r = vet_hash(fd, &len, hex)) != CL_OK)
+		return r;
+	if ((uint64_t)len != bytes)
 		return vet_refuse(v, "the bundle has %llu bytes, the device "
-		    "said %llu", (unsigned long long)off,
+		    "said %llu", (unsigned long long)len,
 		    (unsigned long long)bytes);
 	if (strcmp(hex, sha256) != 0)
 		return vet_refuse(v, "the bundle does not have the SHA-256 "

@@ -8,7 +8,6 @@
  */
 #include <sys/stat.h>
 
-#include <errno.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,24 +18,11 @@
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
-#include "common/base/rule.h"
 #include "common/base/util.h"
-#include "bundlevet_int.h"
-#include "gitjob.h"
+#include "bundlevet.h"
 
 #define VET_LIST_MAX (48 << 20)	/* raw changes of 20 000 long paths fit */
 #define VET_SIZE_MAX "134217728"
-
-/* One line of output of a confined git; "" and CL_FORMAT when there is
- * none.  The output stays in j. */
-static const char *
-vet_ask(struct gitjob *j, const char *const *args)
-{
-	return gitjob_run(j, args) == CL_OK ? gitjob_get_line(j) : "";
-}
-
-#define ASK(j, ...) vet_ask(j, (const char *const[]){ __VA_ARGS__, NULL })
-#define RUN(j, ...) gitjob_run(j, (const char *const[]){ __VA_ARGS__, NULL })
 
 /* --------------------------------------------------------- its repository */
 
@@ -79,7 +65,7 @@ vet_borrow(struct vet *v, const char *into)
 	int r = CL_OK;
 
 	gitjob_init(&j, into, NULL);
-	s = ASK(&j, "rev-parse", "--show-object-format");
+	s = GIT_ASK(&j, "rev-parse", "--show-object-format");
 	if (s[0] == '\0')
 		r = vet_refuse(v, "%.300s is not a git repository: %.400s",
 		    into, j.err);
@@ -87,13 +73,13 @@ vet_borrow(struct vet *v, const char *into)
 		r = vet_refuse(v, "%.300s is not a repository of SHA-1 "
 		    "objects", into);
 	if (r == CL_OK) {
-		s = ASK(&j, "rev-parse", "--path-format=absolute",
+		s = GIT_ASK(&j, "rev-parse", "--path-format=absolute",
 		    "--git-path", "objects");
 		(void)snprintf(line, sizeof(line), "%s\n", s);
 		r = vet_save_line(v->repo, "objects/info/alternates", line);
 	}
 	if (r == CL_OK) {
-		s = ASK(&j, "rev-parse", "--path-format=absolute",
+		s = GIT_ASK(&j, "rev-parse", "--path-format=absolute",
 		    "--git-path", "shallow");
 		strlcpy(path, s, sizeof(path));
 		r = vet_copy_shallow(v, path);
@@ -116,7 +102,7 @@ vet_make_repo(struct vet *v, const char *into)
 		return CL_SYSTEM;
 	}
 	gitjob_init(&j, NULL, v->repo);
-	r = RUN(&j, "init", "-q", "--bare", "--template=",
+	r = GIT_RUN(&j, "init", "-q", "--bare", "--template=",
 	    "--object-format=sha1", v->repo);
 	if (r != CL_OK)
 		(void)vet_refuse(v, "git: %s", j.err);
@@ -157,12 +143,12 @@ vet_check_base(struct vet *v, struct gitjob *j, const char *into)
 	for (i = 0; i < v->nprerequisites; i++) {
 		(void)snprintf(name, sizeof(name), "%s^{commit}",
 		    v->prerequisite[i]);
-		if (RUN(j, "cat-file", "-e", name) != CL_OK)
+		if (GIT_RUN(j, "cat-file", "-e", name) != CL_OK)
 			return vet_refuse(v, "%.300s does not have commit "
 			    "%s, on which the work builds; fetch it first",
 			    into, v->prerequisite[i]);
-		if (RUN(j, "merge-base", "--is-ancestor", v->prerequisite[i],
-		    v->base) != CL_OK)
+		if (GIT_RUN(j, "merge-base", "--is-ancestor",
+		    v->prerequisite[i], v->base) != CL_OK)
 			return vet_refuse(v, "the bundle builds on %s, which "
 			    "is not in the history of %s",
 			    v->prerequisite[i], v->base);
@@ -178,7 +164,7 @@ vet_unpack(struct vet *v, struct gitjob *j, int fd)
 	if (lseek(fd, v->pack_off, SEEK_SET) == -1)
 		return CL_SYSTEM;
 	j->in_fd = fd;
-	r = RUN(j, "index-pack", "--stdin", "--fix-thin", "--strict",
+	r = GIT_RUN(j, "index-pack", "--stdin", "--fix-thin", "--strict",
 	    ("--max-input-size=" VET_SIZE_MAX));
 	j->in_fd = -1;
 	if (r != CL_OK)
@@ -196,15 +182,15 @@ vet_check_range(struct vet *v, struct gitjob *j)
 	char *end;
 
 	(void)snprintf(name, sizeof(name), "%s^{commit}", v->commit);
-	if (RUN(j, "cat-file", "-e", name) != CL_OK)
+	if (GIT_RUN(j, "cat-file", "-e", name) != CL_OK)
 		return vet_refuse(v, "the bundle does not hold commit %s",
 		    v->commit);
-	if (RUN(j, "merge-base", "--is-ancestor", v->base, v->commit) !=
+	if (GIT_RUN(j, "merge-base", "--is-ancestor", v->base, v->commit) !=
 	    CL_OK)
 		return vet_refuse(v, "commit %s of branch %s does not descend "
 		    "from %s", v->commit, v->branch, v->base);
 	(void)snprintf(range, sizeof(range), "%s..%s", v->base, v->commit);
-	s = ASK(j, "rev-list", "--count", range);
+	s = GIT_ASK(j, "rev-list", "--count", range);
 	v->ncommits = strtoul(s, &end, 10);
 	if (s[0] == '\0' || *end != '\0' || v->ncommits == 0)
 		return vet_refuse(v, "branch %s has no commits beyond %s",
@@ -334,7 +320,7 @@ vet_check_sizes(struct vet *v, struct gitjob *j, const struct vet_blobs *b)
 
 	if ((r = vet_make_list(b, 0, &j->in_fd)) != CL_OK)
 		return r;
-	r = RUN(j, "cat-file", "--batch-check=%(objectsize)");
+	r = GIT_RUN(j, "cat-file", "--batch-check=%(objectsize)");
 	close(j->in_fd);
 	j->in_fd = -1;
 	p = (const char *)j->out;
@@ -389,7 +375,7 @@ vet_check_links(struct vet *v, struct gitjob *j, const struct vet_blobs *b)
 
 	if ((r = vet_make_list(b, 1, &j->in_fd)) != CL_OK)
 		return r;
-	r = RUN(j, "cat-file", "--batch");
+	r = GIT_RUN(j, "cat-file", "--batch");
 	close(j->in_fd);
 	j->in_fd = -1;
 	if (r != CL_OK)
@@ -419,14 +405,14 @@ vet_check_tree(struct vet *v, struct gitjob *j)
 	int r;
 
 	(void)snprintf(range, sizeof(range), "%s..%s", v->base, v->commit);
-	if (RUN(j, "rev-list", range) != CL_OK || util_make_memfd(j->out,
+	if (GIT_RUN(j, "rev-list", range) != CL_OK || util_make_memfd(j->out,
 	    j->out_len, &j->in_fd) != CL_OK)
 		return vet_refuse(v, "the commits of branch %s cannot be "
 		    "listed: %s", v->branch, j->err);
 	gitjob_init(&list, j->repo, j->write_dir);
 	list.in_fd = j->in_fd;
 	list.out_max = VET_LIST_MAX;
-	r = RUN(&list, "diff-tree", "--stdin", "-r", "-z", "-m", "--root",
+	r = GIT_RUN(&list, "diff-tree", "--stdin", "-r", "-z", "-m", "--root",
 	    "--no-renames", "--no-abbrev", "--no-ext-diff");
 	close(j->in_fd);
 	j->in_fd = -1;
@@ -458,7 +444,7 @@ vet_import(struct vet *v, int fd, const char *into)
 	    (r = vet_check_range(v, &j)) == CL_OK)
 		r = vet_check_tree(v, &j);
 	(void)snprintf(ref, sizeof(ref), "refs/heads/%s", v->branch);
-	if (r == CL_OK && RUN(&j, "update-ref", ref, v->commit) != CL_OK)
+	if (r == CL_OK && GIT_RUN(&j, "update-ref", ref, v->commit) != CL_OK)
 		r = vet_refuse(v, "git: %s", j.err);
 	gitjob_clear(&j);
 	return r;
@@ -475,10 +461,10 @@ vet_land(struct vet *v, const char *into)
 	    v->branch, v->branch);
 	gitjob_init(&j, into, NULL);
 	(void)snprintf(refname, sizeof(refname), "refs/heads/%s", v->branch);
-	v->is_head = strcmp(ASK(&j, "symbolic-ref", "-q", "HEAD"), refname) ==
-	    0;
+	v->is_head = strcmp(GIT_ASK(&j, "symbolic-ref", "-q", "HEAD"),
+	    refname) == 0;
 	/* Without a plus: a branch that went another way is not replaced. */
-	r = RUN(&j, "-c", "fetch.fsckObjects=true", "-c",
+	r = GIT_RUN(&j, "-c", "fetch.fsckObjects=true", "-c",
 	    "remote.pushDefault=", "fetch", "-q", "--no-tags",
 	    "--no-recurse-submodules", "--no-write-fetch-head",
 	    "--no-auto-gc", "--update-head-ok", "--end-of-options", v->repo,
@@ -500,7 +486,7 @@ vet_format_diffstat(struct vet *v)
 	char *text = NULL;
 
 	gitjob_init(&j, v->repo, v->repo);
-	if (RUN(&j, "diff", "--stat=78", "--no-color", "--no-ext-diff",
+	if (GIT_RUN(&j, "diff", "--stat=78", "--no-color", "--no-ext-diff",
 	    "--no-textconv", "--no-renames", v->base, v->commit) == CL_OK &&
 	    j.out != NULL)
 		text = strdup((const char *)j.out);

@@ -8,7 +8,7 @@
  * Landlock keeps from writing anywhere else, and seccomp from everything
  * that is no file and no child of its own.
  */
-#include "gitjob.h"
+#include "bundlevet.h"
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -317,4 +317,10 @@ gitjob_run(struct gitjob *j, const char *const *args)
 		argv[n++] = (char *)(uintptr_t)args[i];
 	argv[n] = NULL;
 	return args[i] == NULL ? gitjob_start(j, argv) : CL_LIMIT;
+}
+
+const char *
+gitjob_ask(struct gitjob *j, const char *const *args)
+{
+	return gitjob_run(j, args) == CL_OK ? gitjob_get_line(j) : "";
 }

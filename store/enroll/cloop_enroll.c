@@ -15,26 +15,25 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/base/err.h"
 #include "common/base/idgen.h"
 #include "common/base/limits.h"
 #include "common/base/paths.h"
 #include "common/base/util.h"
 #include "enroll.h"
 
-#define ROW(keyword, type, member, max, def)                                   \
+#define CONF(keyword, type, member, max, def)                                  \
 	{ keyword, type, offsetof(struct enroll, member), 0, max, def,         \
 	  CONF_NONE_OK, NULL, NULL }
 
 static const struct conf_row enroll_conf[] = {
-	ROW("ControlSocket", CONF_PATH, socket, 107, PATH_CONTROL_SOCKET),
-	ROW("StateDirectory", CONF_PATH, state_dir, MAX_PATH_LEN,
+	CONF("ControlSocket", CONF_PATH, socket, 107, PATH_CONTROL_SOCKET),
+	CONF("StateDirectory", CONF_PATH, state_dir, MAX_PATH_LEN,
 	    PATH_STATE_DIR),
-	ROW("KeyDirectory", CONF_PATH, key_dir, MAX_PATH_LEN, PATH_KEY_DIR),
-	ROW("ExternalURL", CONF_STRING, external_url, MAX_URL_LEN, NULL),
-	ROW("TokenFile", CONF_PATH, token_file, MAX_PATH_LEN,
+	CONF("KeyDirectory", CONF_PATH, key_dir, MAX_PATH_LEN, PATH_KEY_DIR),
+	CONF("ExternalURL", CONF_STRING, external_url, MAX_URL_LEN, NULL),
+	CONF("TokenFile", CONF_PATH, token_file, MAX_PATH_LEN,
 	    PATH_ENROLL_BUNDLE),
-	ROW("CredentialFile", CONF_PATH, credential_file, MAX_PATH_LEN,
+	CONF("CredentialFile", CONF_PATH, credential_file, MAX_PATH_LEN,
 	    PATH_STATE_DIR "/agent/agent.json"),
 	{ NULL, CONF_BOOL, 0, 0, 0, NULL, 0, NULL, NULL }
 };
@@ -67,8 +66,8 @@ enroll_print_usage(const struct enroll *e)
 	fputs("usage: cloop-enroll [-s socket] [-o Keyword=value] ... "
 	    "[--json] command\n", stderr);
 	for (i = 0; i < ENROLL_NCOMMANDS; i++)
-		if (e->command == NULL ||
-		    strcmp(e->command, enroll_commands[i].name) == 0)
+		if (e->t.command == NULL ||
+		    strcmp(e->t.command, enroll_commands[i].name) == 0)
 			fprintf(stderr, "       %s\n",
 			    enroll_commands[i].synopsis);
 }
@@ -82,16 +81,16 @@ enroll_usage(struct enroll *e, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err.message, sizeof(err.message), fmt, ap);
 	va_end(ap);
-	(void)enroll_print_error(e, &err);
+	(void)tool_print_error(&e->t, &err);
 	enroll_print_usage(e);
-	return ENROLL_USAGE;
+	return EXIT_USAGE;
 }
 
 static const struct enroll_option *
 enroll_find_option(const struct enroll_option *o, const char *name,
     size_t len)
 {
-	for (; o->name != NULL; o++)
+	for (; o != NULL && o->name != NULL; o++)
 		if (strlen(o->name) == len && memcmp(o->name, name, len) == 0)
 			return o;
 	return NULL;
@@ -109,14 +108,14 @@ enroll_set_option(struct enroll *e, const struct enroll_option *options,
 
 	if (argv[*ip][1] != '-')
 		return enroll_usage(e, "unknown option %s",
-		    enroll_clean(argv[*ip]));
+		    tool_clean(argv[*ip]));
 	if (len == 4 && memcmp(name, "json", 4) == 0 && equals == NULL) {
-		e->json = 1;
+		e->t.json = 1;
 		return 0;
 	}
 	if ((o = enroll_find_option(options, name, len)) == NULL)
 		return enroll_usage(e, "unknown option %s",
-		    enroll_clean(argv[*ip]));
+		    tool_clean(argv[*ip]));
 	if (o->flagp != NULL) {
 		if (equals != NULL)
 			return enroll_usage(e, "--%s takes no value",
@@ -174,7 +173,7 @@ enroll_parse_options(struct enroll *e, int argc, char **argv,
 		}
 		if (n == max)
 			return enroll_usage(e, "%s is one operand too many",
-			    enroll_clean(argv[i]));
+			    tool_clean(argv[i]));
 		operands[n++] = argv[i];
 	}
 	*noperandsp = n;
@@ -203,7 +202,7 @@ enroll_parse_globals(struct enroll *e, int argc, char **argv, int *np)
 	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
 		r = 0;
 		if (strcmp(argv[i], "--json") == 0)
-			e->json = 1;
+			e->t.json = 1;
 		else if (strcmp(argv[i], "--") == 0) {
 			i++;
 			break;
@@ -216,7 +215,7 @@ enroll_parse_globals(struct enroll *e, int argc, char **argv, int *np)
 			r = enroll_set_conf(e, argv[++i]);
 		else
 			r = enroll_usage(e, "unknown option %s",
-			    enroll_clean(argv[i]));
+			    tool_clean(argv[i]));
 		if (r != 0)
 			return r;
 	}
@@ -234,10 +233,10 @@ enroll_run(struct enroll *e, int argc, char **argv)
 	for (i = 0; i < ENROLL_NCOMMANDS; i++) {
 		if (strcmp(argv[0], enroll_commands[i].name) != 0)
 			continue;
-		e->command = enroll_commands[i].name;
+		e->t.command = enroll_commands[i].name;
 		return enroll_commands[i].fn(e, argc, argv);
 	}
-	return enroll_usage(e, "unknown command %s", enroll_clean(argv[0]));
+	return enroll_usage(e, "unknown command %s", tool_clean(argv[0]));
 }
 
 /* --json counts wherever it stands, also for errors found before it. */
@@ -255,23 +254,26 @@ enroll_has_json(int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	struct enroll e = { .json = enroll_has_json(argc, argv) };
+	struct enroll e = { .ops = NULL };
 	char err[512];
 	int first = 0, r;
 
 	umask(077);
+	tool_init(&e.t, "cloop-enroll", EXIT_REFUSED);
+	e.t.json = enroll_has_json(argc, argv);
+	e.t.nearest = 1;
 	if ((r = enroll_parse_globals(&e, argc, argv, &first)) != 0)
 		goto out;
 	if (conf_set_defaults(enroll_conf, &e, err, sizeof(err)) != 0) {
 		r = enroll_usage(&e, "%s", err);
 		goto out;
 	}
+	e.t.socket = e.socket;
 	r = enroll_run(&e, argc - first, argv + first);
 	if (e.ops != NULL)
 		e.ops->close(&e);
  out:
-	if (fflush(stdout) != 0 && r == ENROLL_DONE)
-		r = ENROLL_REFUSED;
+	r = tool_end(&e.t, r);
 	free(e.socket);
 	free(e.state_dir);
 	free(e.key_dir);

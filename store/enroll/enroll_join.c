@@ -11,13 +11,11 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <bsd/stdlib.h>
 #include <bsd/string.h>
 #include <bsd/unistd.h>
 
@@ -39,13 +37,13 @@ join_load(struct enroll *e, const char *arg, struct secret *text)
 
 	if (arg != NULL && strcmp(arg, "-") != 0) {
 		r = secret_init(text, arg, strlen(arg), MAX_BUNDLE_TEXT_LEN);
-		return r == CL_OK ? ENROLL_DONE : enroll_fail(e, "usage", "",
+		return r == CL_OK ? EXIT_DONE : tool_fail(&e->t, "usage", "",
 		    "the bundle is %s", cl_strerror(r));
 	}
 	if (arg == NULL && isatty(STDIN_FILENO))
 		fprintf(stderr, "Paste the bundle, then end with ^D:\n");
 	r = secret_load_fd(text, STDIN_FILENO, MAX_BUNDLE_TEXT_LEN);
-	return r == CL_OK ? ENROLL_DONE : enroll_fail(e, "usage", "",
+	return r == CL_OK ? EXIT_DONE : tool_fail(&e->t, "usage", "",
 	    "standard input: %s", cl_strerror(r));
 }
 
@@ -60,19 +58,19 @@ join_check(struct enroll *e, const struct bundle *b)
 
 	if (strncmp(b->server, "wss://", 6) != 0 &&
 	    strncmp(b->server, "ws://", 5) != 0)
-		return enroll_fail(e, "usage", "", "the bundle's server %s is "
-		    "no ws:// or wss:// URL", enroll_clean(b->server));
+		return tool_fail(&e->t, "usage", "", "the bundle's server %s "
+		    "is no ws:// or wss:// URL", tool_clean(b->server));
 	if (strncmp(b->token, TOKEN_PREFIX, strlen(TOKEN_PREFIX)) != 0)
-		return enroll_fail(e, "token_invalid", "mint a new one and "
+		return tool_fail(&e->t, "token_invalid", "mint a new one and "
 		    "copy all of it", "the bundle holds no enrollment token");
 	if (b->pin != NULL &&
 	    pin_parse_list(b->pin, pins, MAX_PINS, &n, &why) != 0)
-		return enroll_fail(e, "usage", "", "the bundle's pin: %s",
+		return tool_fail(&e->t, "usage", "", "the bundle's pin: %s",
 		    why);
 	if (n > 0 && strncmp(b->server, "ws://", 5) == 0)
-		return enroll_fail(e, "usage", "", "the bundle pins a "
+		return tool_fail(&e->t, "usage", "", "the bundle pins a "
 		    "plaintext server, which cannot hold");
-	return ENROLL_DONE;
+	return EXIT_DONE;
 }
 
 /* Only a warning: this clock may be the wrong one (BC-39). */
@@ -86,7 +84,7 @@ join_warn_expiry(const struct bundle *b)
 	    expires != UTIL_TIME_ZERO && expires < util_wall_ns())
 		fprintf(stderr, "cloop-enroll: warning: by this machine's "
 		    "clock the token expired at %s\n",
-		    enroll_clean(b->expires_at));
+		    tool_clean(b->expires_at));
 }
 
 static int
@@ -103,7 +101,7 @@ join_save(struct enroll *e, const struct secret *text)
 		start++;
 	if ((r = secret_init(&line, text->data + start, len - start + 1,
 	    MAX_BUNDLE_TEXT_LEN + 1)) != CL_OK)
-		return enroll_fail(e, "internal", "", "%s", cl_strerror(r));
+		return tool_fail(&e->t, "internal", "", "%s", cl_strerror(r));
 	line.data[line.len - 1] = '\n';
 	strlcpy(dir, e->token_file, sizeof(dir));
 	if ((slash = strrchr(dir, '/')) != NULL && slash != dir) {
@@ -113,7 +111,7 @@ join_save(struct enroll *e, const struct secret *text)
 	if (r == CL_OK)
 		r = util_save_file(e->token_file, 0600, line.data, line.len);
 	secret_clear(&line);
-	return r == CL_OK ? ENROLL_DONE : enroll_fail(e, "internal", "",
+	return r == CL_OK ? EXIT_DONE : tool_fail(&e->t, "internal", "",
 	    "%s: %s", e->token_file, cl_strerror(r));
 }
 
@@ -127,7 +125,7 @@ join_start_unit(struct enroll *e)
 
 	fflush(stdout);
 	if ((pid = fork()) == -1)
-		return enroll_fail(e, "internal", "", "%s",
+		return tool_fail(&e->t, "internal", "", "%s",
 		    cl_strerror(CL_SYSTEM));
 	if (pid == 0) {
 		closefrom(3);
@@ -139,8 +137,8 @@ join_start_unit(struct enroll *e)
 	while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
 		;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return ENROLL_DONE;
-	return enroll_fail(e, "internal", "start it as your system does; the "
+		return EXIT_DONE;
+	return tool_fail(&e->t, "internal", "start it as your system does; the "
 	    "bundle is in place", "systemctl enable --now " JOIN_UNIT " %s",
 	    WIFEXITED(status) && WEXITSTATUS(status) == 127 ?
 	    "could not be run" : "failed");
@@ -157,35 +155,33 @@ join_wait(struct enroll *e)
 
 	while (stat(e->credential_file, &sb) == -1) {
 		if (util_now_ms() > end)
-			return enroll_fail(e, "internal", "journalctl -u "
+			return tool_fail(&e->t, "internal", "journalctl -u "
 			    JOIN_UNIT " tells why", "the agent did not "
 			    "enroll within %d s", JOIN_WAIT_MS / 1000);
 		(void)nanosleep(&nap, NULL);
 	}
-	return ENROLL_DONE;
+	return EXIT_DONE;
 }
 
 static int
 join_print(struct enroll *e, const struct bundle *b, int enrolled)
 {
-	struct jsonw w;
+	struct jsonw *w = &e->t.doc;
 
-	if (e->json) {
-		jsonw_init(&w, ENROLL_JSON_MAX, JSONW_NO_HTML);
-		jsonw_open_object(&w);
-		enroll_put_str(&w, "name", b->name);
-		enroll_put_str(&w, "server", b->server);
-		enroll_put_str(&w, "pin", b->pin);
-		enroll_put_str(&w, "enrollment_id", b->enrollment_id);
-		enroll_put_str(&w, "file", e->token_file);
-		jsonw_put_key(&w, "enrolled");
-		jsonw_put_bool(&w, enrolled);
-		jsonw_close_object(&w);
-		return enroll_print_json(e, &w);
+	if (e->t.json) {
+		tool_open_doc(&e->t);
+		tool_put_str(w, "name", b->name);
+		tool_put_str(w, "server", b->server);
+		tool_put_str(w, "pin", b->pin);
+		tool_put_str(w, "enrollment_id", b->enrollment_id);
+		tool_put_str(w, "file", e->token_file);
+		jsonw_put_key(w, "enrolled");
+		jsonw_put_bool(w, enrolled);
+		return tool_close_doc(&e->t, EXIT_DONE);
 	}
 	printf("%s: bundle for %s at %s\n", e->token_file,
-	    b->name != NULL && *b->name != '\0' ? enroll_clean(b->name) :
-	    "this device", enroll_clean(b->server));
+	    b->name != NULL && *b->name != '\0' ? tool_clean(b->name) :
+	    "this device", tool_clean(b->server));
 	if (b->pin == NULL || *b->pin == '\0')
 		fprintf(stderr, "cloop-enroll: warning: no pin: this device "
 		    "relies on its system's certificate authorities alone\n");
@@ -194,7 +190,7 @@ join_print(struct enroll *e, const struct bundle *b, int enrolled)
 	else
 		printf("start the agent: systemctl enable --now " JOIN_UNIT
 		    "\n");
-	return ENROLL_DONE;
+	return EXIT_DONE;
 }
 
 static int
@@ -205,14 +201,14 @@ join_run(struct enroll *e, const struct secret *text, int now)
 	int r;
 
 	if (bundle_parse((const char *)text->data, text->len, &b, &why) != 0)
-		return enroll_fail(e, "token_invalid", "copy all of the line "
+		return tool_fail(&e->t, "token_invalid", "copy all of the line "
 		    "that cloop-enroll mint printed", "%s", why);
-	if ((r = join_check(e, &b)) != ENROLL_DONE)
+	if ((r = join_check(e, &b)) != EXIT_DONE)
 		goto out;
 	join_warn_expiry(&b);
-	if ((r = join_save(e, text)) != ENROLL_DONE ||
-	    (now && ((r = join_start_unit(e)) != ENROLL_DONE ||
-	    (r = join_wait(e)) != ENROLL_DONE)))
+	if ((r = join_save(e, text)) != EXIT_DONE ||
+	    (now && ((r = join_start_unit(e)) != EXIT_DONE ||
+	    (r = join_wait(e)) != EXIT_DONE)))
 		goto out;
 	r = join_print(e, &b, now);
  out:
@@ -237,10 +233,10 @@ enroll_cmd_join(struct enroll *e, int argc, char **argv)
 	/* A stored credential always wins: the bundle would lie there unused,
 	 * its token still good. */
 	if (access(e->credential_file, F_OK) == 0)
-		return enroll_fail(e, "usage", "remove that file first to "
+		return tool_fail(&e->t, "usage", "remove that file first to "
 		    "enroll again", "this device is enrolled already: %s",
 		    e->credential_file);
-	if ((r = join_load(e, arg, &text)) == ENROLL_DONE)
+	if ((r = join_load(e, arg, &text)) == EXIT_DONE)
 		r = join_run(e, &text, now);
 	secret_clear(&text);
 	return r;

@@ -56,7 +56,7 @@ mint_on_label(void *arg, const char *value)
 
 	if (equals == NULL)
 		return enroll_usage(mt->e, "--label %s: not key=value",
-		    enroll_clean(value));
+		    tool_clean(value));
 	pair.key = mint_copy_trimmed(value, (size_t)(equals - value));
 	pair.value = mint_copy_trimmed(equals + 1, strlen(equals + 1));
 	if (pair.key == NULL || pair.value == NULL || *pair.key == '\0' ||
@@ -64,7 +64,7 @@ mint_on_label(void *arg, const char *value)
 		free(pair.key);
 		free(pair.value);
 		return enroll_usage(mt->e, "--label %s: %s",
-		    enroll_clean(value), m->nlabels == MAX_LABELS ?
+		    tool_clean(value), m->nlabels == MAX_LABELS ?
 		    "too many labels" : "the key is blank");
 	}
 	for (i = 0; i < m->nlabels; i++) {
@@ -125,7 +125,7 @@ mint_check_server(struct mint *mt)
 	    s[strcspn(s, " \t\r\n\"'\\")] != '\0' ||
 	    strlen(s) > MAX_URL_LEN || s[strcspn(s, ":") + 3] == '\0')
 		return enroll_usage(mt->e, "--server %s: not a ws:// or "
-		    "wss:// URL", enroll_clean(s));
+		    "wss:// URL", tool_clean(s));
 	return 0;
 }
 
@@ -140,7 +140,7 @@ mint_check_pin(struct mint *mt)
 		return 0;
 	if (pin_parse_list(mt->pin, pins, MAX_PINS, &n, &why) != 0)
 		return enroll_usage(mt->e, "--pin %s: %s",
-		    enroll_clean(mt->pin), why);
+		    tool_clean(mt->pin), why);
 	return 0;
 }
 
@@ -161,7 +161,7 @@ mint_check_args(struct mint *mt)
 	if (mt->ttl != NULL && (mint_parse_ttl(mt->ttl, &mt->m.ttl_s) != 0 ||
 	    mt->m.ttl_s == 0))
 		return enroll_usage(mt->e, "--ttl %s: not a duration such as "
-		    "15m or 1h30m", enroll_clean(mt->ttl));
+		    "15m or 1h30m", tool_clean(mt->ttl));
 	if (mt->bundle_file != NULL && *mt->bundle_file == '\0')
 		return enroll_usage(mt->e, "--bundle-file needs a path");
 	if ((r = mint_check_server(mt)) != 0 || (r = mint_check_pin(mt)) != 0)
@@ -170,7 +170,7 @@ mint_check_args(struct mint *mt)
 	    mint_set(&mt->m.workdir_root, mt->root) != 0 ||
 	    mint_set(&mt->m.server, mt->server) != 0 ||
 	    mint_set(&mt->m.pin, mt->pin) != 0)
-		return enroll_fail(mt->e, "internal", "", "out of memory");
+		return tool_fail(&mt->e->t, "internal", "", "out of memory");
 	return 0;
 }
 
@@ -183,15 +183,40 @@ mint_check_bundle_server(struct mint *mt)
 	int r;
 
 	if (mt->bundle_file == NULL || mt->server != NULL)
-		return ENROLL_DONE;
-	if ((r = mt->e->ops->server(mt->e, &server)) != ENROLL_DONE)
+		return EXIT_DONE;
+	if ((r = mt->e->ops->server(mt->e, &server)) != EXIT_DONE)
 		return r;
 	if (server == NULL || *server == '\0')
-		r = enroll_fail(mt->e, "usage", "set ExternalURL in "
+		r = tool_fail(&mt->e->t, "usage", "set ExternalURL in "
 		    "cloopd.conf, or give --server", "no server URL is known "
 		    "to put into the bundle");
 	free(server);
 	return r;
+}
+
+/* For a shell: bare, or in single quotes; owned by the caller. */
+static char *
+mint_format_quoted(const char *value)
+{
+	const char *p;
+	char *dst, *q;
+
+	if (util_is_word(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	    "abcdefghijklmnopqrstuvwxyz0123456789-_.:/@+="))
+		return strdup(value);
+	/* Each quote becomes four characters; two around it all. */
+	if ((dst = q = calloc(4, strlen(value) + 1)) == NULL)
+		return NULL;
+	*q++ = '\'';
+	for (p = value; *p != '\0'; p++) {
+		if (*p == '\'') {
+			memcpy(q, "'\\''", 4);
+			q += 4;
+		} else
+			*q++ = *p;
+	}
+	*q = '\'';
+	return dst;
 }
 
 /* The command to run on the device.  The token needs no quotes. */
@@ -205,10 +230,10 @@ mint_format_command(struct mint *mt, const struct ctl_minted *row)
 	size_t n;
 	int r = CL_NOMEM;
 
-	if ((quoted = enroll_format_quoted(server)) == NULL)
+	if ((quoted = mint_format_quoted(server)) == NULL)
 		return CL_NOMEM;
 	if (row->pin != NULL && *row->pin != '\0' &&
-	    (pin = enroll_format_quoted(row->pin)) == NULL)
+	    (pin = mint_format_quoted(row->pin)) == NULL)
 		goto out;
 	n = strlen(quoted) + row->token.len +
 	    (pin != NULL ? strlen(pin) : 0) + 64;
@@ -258,39 +283,37 @@ mint_save_bundle(struct mint *mt)
 static int
 mint_print_json(struct mint *mt, const struct ctl_minted *row)
 {
-	struct jsonw w;
+	struct tool *t = &mt->e->t;
 
-	jsonw_init(&w, ENROLL_JSON_MAX, JSONW_NO_HTML);
-	jsonw_open_object(&w);
-	enroll_put_str(&w, "enrollment_id", row->enrollment_id);
-	enroll_put_str(&w, "name", row->name);
-	enroll_put_str(&w, "token", (const char *)row->token.data);
-	enroll_put_str(&w, "bundle", mt->bundle);
-	enroll_put_str(&w, "server", row->server);
-	enroll_put_str(&w, "pin", row->pin);
-	enroll_put_time(&w, "expires_at", row->expires_at);
-	enroll_put_str(&w, "command", mt->command);
-	jsonw_close_object(&w);
-	return enroll_print_json(mt->e, &w);
+	tool_open_doc(t);
+	tool_put_str(&t->doc, "enrollment_id", row->enrollment_id);
+	tool_put_str(&t->doc, "name", row->name);
+	tool_put_str(&t->doc, "token", (const char *)row->token.data);
+	tool_put_str(&t->doc, "bundle", mt->bundle);
+	tool_put_str(&t->doc, "server", row->server);
+	tool_put_str(&t->doc, "pin", row->pin);
+	tool_put_time(&t->doc, "expires_at", row->expires_at);
+	tool_put_str(&t->doc, "command", mt->command);
+	return tool_close_doc(t, EXIT_DONE);
 }
 
 static int
 mint_print_text(struct mint *mt, const struct ctl_minted *row)
 {
-	char expires[UTIL_TIME_MAX], when[ENROLL_TIME_LEN];
+	char expires[UTIL_TIME_MAX];
 	int pinned = row->pin != NULL && *row->pin != '\0';
 
 	util_format_time(row->expires_at - row->expires_at % 1000000000,
 	    expires);
-	enroll_format_when(row->expires_at, when);
-	printf("id       %s\n", enroll_clean(row->enrollment_id));
-	printf("name     %s\n", enroll_clean(row->name));
-	printf("expires  %s (%s)\n", expires, when);
+	printf("id       %s\n", tool_clean(row->enrollment_id));
+	printf("name     %s\n", tool_clean(row->name));
+	printf("expires  %s (%s)\n", expires,
+	    tool_format_when(&mt->e->t, row->expires_at));
 	if (row->workdir_root != NULL && *row->workdir_root != '\0')
-		printf("root     %s\n", enroll_clean(row->workdir_root));
-	printf("pin      %s\n", pinned ? enroll_clean(row->pin) : "none");
+		printf("root     %s\n", tool_clean(row->workdir_root));
+	printf("pin      %s\n", pinned ? tool_clean(row->pin) : "none");
 	if (mt->bundle_file != NULL)
-		printf("bundle   in %s\n", enroll_clean(mt->bundle_file));
+		printf("bundle   in %s\n", tool_clean(mt->bundle_file));
 	if (mt->bundle != NULL)
 		printf("\nOn the device, as root:\n\n"
 		    "    cloop-enroll join %s\n\nor start it by hand:\n\n"
@@ -300,12 +323,12 @@ mint_print_text(struct mint *mt, const struct ctl_minted *row)
 		    "    %s\n", mt->command);
 	printf("\nThe token is shown this once and works once.  To take it "
 	    "back:\n\n    cloop-enroll revoke -- %s\n",
-	    enroll_clean(row->enrollment_id));
+	    tool_clean(row->enrollment_id));
 	fflush(stdout);
 	if (!pinned)
 		fprintf(stderr, "cloop-enroll: warning: no pin: the device "
 		    "relies on its system's certificate authorities alone\n");
-	return ENROLL_DONE;
+	return EXIT_DONE;
 }
 
 /* A token nobody got must not stay valid. */
@@ -317,14 +340,14 @@ mint_take_back(struct mint *mt, const struct ctl_minted *row, int error)
 	int taken;
 
 	strlcpy(id, row->enrollment_id, sizeof(id));
-	field_init(&ctl_revoked_table, &rv);
 	taken = mt->e->ops->revoke(mt->e, id, "the bundle could not be "
-	    "written", &rv) == ENROLL_DONE;
-	field_clear(&ctl_revoked_table, &rv);
+	    "written", 0, &rv) == EXIT_DONE;
+	if (taken)
+		field_clear(&ctl_revoked_table, &rv);
 	errno = error;
-	return enroll_fail(mt->e, "internal", "", "%s: %s; the token %s was "
+	return tool_fail(&mt->e->t, "internal", "", "%s: %s; the token %s was "
 	    "%srevoked", mt->bundle_file != NULL ?
-	    enroll_clean(mt->bundle_file) : "bundle", cl_strerror(CL_SYSTEM),
+	    tool_clean(mt->bundle_file) : "bundle", cl_strerror(CL_SYSTEM),
 	    id, taken ? "" : "NOT ");
 }
 
@@ -334,11 +357,10 @@ mint_run(struct mint *mt)
 	struct ctl_minted row;
 	int r;
 
-	if ((r = enroll_open(mt->e)) != ENROLL_DONE ||
-	    (r = mint_check_bundle_server(mt)) != ENROLL_DONE)
+	if ((r = enroll_open(mt->e)) != EXIT_DONE ||
+	    (r = mint_check_bundle_server(mt)) != EXIT_DONE)
 		return r;
-	field_init(&ctl_minted_table, &row);
-	if ((r = mt->e->ops->mint(mt->e, &mt->m, &row)) != ENROLL_DONE)
+	if ((r = mt->e->ops->mint(mt->e, &mt->m, &row)) != EXIT_DONE)
 		return r;
 	/* Nothing to pin on a plaintext link: the agent would refuse it. */
 	if (mt->pin == NULL && row.server != NULL && row.pin != NULL &&
@@ -351,7 +373,7 @@ mint_run(struct mint *mt)
 	} else if (mt->bundle_file != NULL && mint_save_bundle(mt) != CL_OK)
 		r = mint_take_back(mt, &row, errno);
 	else
-		r = mt->e->json ? mint_print_json(mt, &row) :
+		r = mt->e->t.json ? mint_print_json(mt, &row) :
 		    mint_print_text(mt, &row);
 	field_clear(&ctl_minted_table, &row);
 	return r;

@@ -45,23 +45,32 @@ int keygen_fail(const char *fmt, ...)
 int keygen_format_path(const struct keygen *kg, const char *name, char *dst,
     size_t dstlen);
 
-/* keygen_make.c */
-int keygen_make_all(const struct keygen *kg);			/* -A */
-int keygen_make_raw(const struct keygen *kg, const char *name);
-int keygen_make_ed25519(const struct keygen *kg, const char *name);
-/* What -l says of a symmetric key. */
-int keygen_show_raw(const char *path, const char *purpose);
+/* keygen_key.c: files; what fails has been said. */
+/* Save under a new name, with its mode. */
+int keygen_save(const char *path, int mode, const void *text, size_t len);
+/* What was written to a memory BIO; ok: 1 when that went well. */
+int keygen_save_bio(const char *path, int mode, BIO *bio, int ok);
+/* PKCS#8 PEM of a private key. */
+int keygen_save_key(const char *path, EVP_PKEY *key);
+int keygen_load_public(const char *path, struct secret *text);
+/* Load a PEM private key, asking for its passphrase when it has one. */
+int keygen_load_key(const char *path, EVP_PKEY **keyp, int *encryptedp);
 /* FILE.key -> FILE + suffix. */
 int keygen_format_sibling(const char *path, const char *suffix, char *dst,
     size_t dstlen);
 int keygen_get_signify(EVP_PKEY *key, struct signify_key *k);
-/* Save PKCS#8 PEM of a private key under a new name. */
-int keygen_save_key(const char *path, EVP_PKEY *key);
+int keygen_change_pass(const struct keygen *kg);		/* -p */
 
-/* keygen_tls.c */
+/* keygen_raw.c */
+int keygen_make_raw(const struct keygen *kg, const char *name);
+/* What -l says of a symmetric key. */
+int keygen_show_raw(const char *path, const char *purpose);
+int keygen_rotate(const struct keygen *kg);			/* -r kek */
+
+/* keygen_make.c */
+int keygen_make_all(const struct keygen *kg);			/* -A */
+int keygen_make_ed25519(const struct keygen *kg, const char *name);
 int keygen_make_tls(const struct keygen *kg);
-/* For -A: what is missing of the pair. */
-int keygen_make_missing_tls(const struct keygen *kg);
 
 /* keygen_show.c */
 int keygen_show(const struct keygen *kg);			/* -l */
@@ -81,13 +90,5 @@ int keygen_show_host(const char *target);		/* -l host:port */
 /* keygen_sign.c */
 int keygen_sign(const struct keygen *kg, int nfiles, char **files);
 int keygen_verify(const struct keygen *kg, int nfiles, char **files);
-
-/* keygen_pass.c */
-/* Load a PEM private key, asking for its passphrase when it has one. */
-int keygen_load_key(const char *path, EVP_PKEY **keyp, int *encryptedp);
-int keygen_change_pass(const struct keygen *kg);		/* -p */
-
-/* keygen_rotate.c */
-int keygen_rotate(const struct keygen *kg);			/* -r kek */
 
 #endif

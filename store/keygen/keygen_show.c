@@ -17,7 +17,6 @@
 #include <bsd/string.h>
 
 #include "common/base/b64.h"
-#include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/pin.h"
 #include "keygen.h"
@@ -199,11 +198,10 @@ int
 keygen_show_cert_file(const char *path)
 {
 	struct secret text = SECRET_INIT;
-	char err[512];
 	int r;
 
-	if (keyfile_load_public(NULL, path, &text, err, sizeof(err)) != 0)
-		return keygen_fail("%s", err);
+	if ((r = keygen_load_public(path, &text)) != 0)
+		return r;
 	r = keygen_show_pem_cert(path, &text);
 	secret_clear(&text);
 	return r;
@@ -265,12 +263,11 @@ keygen_show_file(const char *path)
 {
 	struct secret text = SECRET_INIT;
 	struct signify_key k;
-	char err[512];
 	int r;
 
 	/* A public file may be public; a key is checked when it is one. */
-	if (keyfile_load_public(NULL, path, &text, err, sizeof(err)) != 0)
-		return keygen_fail("%s", err);
+	if ((r = keygen_load_public(path, &text)) != 0)
+		return r;
 	if (signify_parse_key((const char *)text.data, text.len, &k) == 0)
 		r = keygen_show_signify(path, &k);
 	else if (keygen_has_text(&text, "-----BEGIN CERTIFICATE-----"))

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bsd/string.h>
-
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/util.h"
@@ -60,7 +58,7 @@ keygen_sign_file(const struct keygen *kg, EVP_PKEY *key, const char *path)
 {
 	struct signify_sig sig;
 	char out[MAX_PATH_LEN], comment[512], pub[MAX_PATH_LEN];
-	char text[SIGNIFY_TEXT_MAX], err[512];
+	char text[SIGNIFY_TEXT_MAX];
 	const char *base;
 	uint8_t *data = NULL;
 	size_t len = 0;
@@ -79,10 +77,7 @@ keygen_sign_file(const struct keygen *kg, EVP_PKEY *key, const char *path)
 	    (r = keygen_make_sig(key, data, len, &sig)) != 0)
 		goto out;
 	len = signify_format_sig(&sig, comment, text);
-	if (keyfile_save_new(out, KEYFILE_MODE_PUB, text, len, err,
-	    sizeof(err)) != 0)
-		r = keygen_fail("%s", err);
-	else
+	if ((r = keygen_save(out, KEYFILE_MODE_PUB, text, len)) == 0)
 		printf("%s: signature in %s\n", path, out);
  out:
 	free(data);
@@ -175,11 +170,10 @@ keygen_verify(const struct keygen *kg, int nfiles, char **files)
 {
 	struct secret text = SECRET_INIT;
 	struct signify_key k;
-	char err[512];
-	int i, one, r = KEYGEN_DONE;
+	int i, one, r;
 
-	if (keyfile_load_public(NULL, kg->file, &text, err, sizeof(err)) != 0)
-		return keygen_fail("%s", err);
+	if ((r = keygen_load_public(kg->file, &text)) != 0)
+		return r;
 	if (signify_parse_key((const char *)text.data, text.len, &k) != 0)
 		r = keygen_fail("%s: not a release public key", kg->file);
 	secret_clear(&text);

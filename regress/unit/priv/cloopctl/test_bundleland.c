@@ -15,7 +15,6 @@
 #include "common/base/err.h"
 #include "common/base/util.h"
 #include "priv/cloopctl/bundlevet.h"
-#include "priv/cloopctl/gitjob.h"
 
 #define BRANCH "cloop/task"
 

@@ -2,8 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-keygen -r kek: a new key-encryption key.  Holds the store's lock, so
- * no hub runs.  Steps, each safe to be cut short:
+ * cloop-keygen: symmetric keys, and -r kek.  Random bytes come from the
+ * kernel, by arc4random; a key lives in memory only until it is in its file.
+ *
+ * A rotation holds the store's lock, so no hub runs.  Steps, each safe to be
+ * cut short:
  *
  *	1 kek.key.new is made, unless a rotation before left it
  *	2 every data key is wrapped anew, in one transaction
@@ -15,9 +18,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
@@ -27,6 +32,75 @@
 #include "keygen.h"
 
 #define KEYGEN_STORE_WAIT_MS 1000
+
+/* The fingerprint of a symmetric key says nothing about the key: a hash of
+ * 256 random bits behind a prefix of its own. */
+static int
+keygen_print_raw(const char *path, const char *purpose,
+    const uint8_t key[KEYFILE_RAW_LEN])
+{
+	static const char prefix[] = "cloop key fingerprint";
+	uint8_t in[sizeof(prefix) + KEYFILE_RAW_LEN];
+	uint8_t md[EVP_MAX_MD_SIZE];
+	char text[KEYGEN_PRINT_LEN];
+	int ok;
+
+	memcpy(in, prefix, sizeof(prefix));
+	memcpy(in + sizeof(prefix), key, KEYFILE_RAW_LEN);
+	ok = EVP_Digest(in, sizeof(in), md, NULL, EVP_sha256(), NULL);
+	explicit_bzero(in, sizeof(in));
+	if (ok != 1)
+		return keygen_fail("%s: SHA-256 failed", path);
+	keygen_format_digest(md, text);
+	printf("%s: %s key, 256 bits\n  fingerprint %s\n", path, purpose,
+	    text);
+	return KEYGEN_DONE;
+}
+
+int
+keygen_make_raw(const struct keygen *kg, const char *name)
+{
+	uint8_t key[KEYFILE_RAW_LEN];
+	char path[MAX_PATH_LEN], text[KEYFILE_RAW_MAX];
+	const char *purpose = keyfile_find_purpose(name);
+	size_t len;
+	int r;
+
+	if ((r = keygen_format_path(kg, name, path, sizeof(path))) != 0)
+		return r;
+	arc4random_buf(key, sizeof(key));
+	len = keyfile_format_raw(purpose, key, text);
+	if ((r = keygen_save(path, KEYFILE_MODE_KEY, text, len)) ==
+	    KEYGEN_DONE)
+		r = keygen_print_raw(path, purpose, key);
+	explicit_bzero(key, sizeof(key));
+	explicit_bzero(text, sizeof(text));
+	return r;
+}
+
+int
+keygen_show_raw(const char *path, const char *purpose)
+{
+	struct secret text = SECRET_INIT;
+	uint8_t key[KEYFILE_RAW_LEN];
+	char err[512];
+	int r;
+
+	/* Read again as a key: one that others can read is refused. */
+	if (keyfile_load(NULL, path, &text, err, sizeof(err)) != 0)
+		return keygen_fail("%s", err);
+	if (keyfile_parse_raw(purpose, (const char *)text.data, text.len,
+	    key) != 0)
+		r = keygen_fail("%s: not a %s key of cloop-keygen", path,
+		    purpose);
+	else
+		r = keygen_print_raw(path, purpose, key);
+	explicit_bzero(key, sizeof(key));
+	secret_clear(&text);
+	return r;
+}
+
+/* --------------------------------------------------------------- rotation */
 
 static int
 keygen_load_next(const struct keygen *kg, struct secret *next)

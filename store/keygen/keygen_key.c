@@ -2,18 +2,17 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-keygen -p, and loading of private keys.  A passphrase comes from the
- * terminal, or from standard input when that is none; never from argv or the
- * environment.  Keys with one are PKCS#8 under scrypt and AES-256-CBC, which
- * every OpenSSL reads.
+ * cloop-keygen: the files of keys, loading and saving them; -p.  A file is
+ * made with its final mode and never replaces another.  A passphrase comes
+ * from the terminal, or from standard input when that is none; never from
+ * argv or the environment.  Keys with one are PKCS#8 under scrypt and
+ * AES-256-CBC, which every OpenSSL reads.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <openssl/bio.h>
-#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/pkcs12.h>
 #include <openssl/x509.h>
@@ -30,6 +29,83 @@
 #define KEYGEN_SCRYPT_N 16384
 #define KEYGEN_SCRYPT_R 8
 #define KEYGEN_SCRYPT_P 1
+
+/* ------------------------------------------------------------------ files */
+
+int
+keygen_save(const char *path, int mode, const void *text, size_t len)
+{
+	char err[512];
+
+	return keyfile_save_new(path, (mode_t)mode, text, len, err,
+	    sizeof(err)) == 0 ? KEYGEN_DONE : keygen_fail("%s", err);
+}
+
+int
+keygen_save_bio(const char *path, int mode, BIO *bio, int ok)
+{
+	char *text;
+	long len;
+
+	if (ok != 1 || (len = BIO_get_mem_data(bio, &text)) <= 0)
+		return keygen_fail("%s: could not be encoded", path);
+	return keygen_save(path, mode, text, (size_t)len);
+}
+
+int
+keygen_save_key(const char *path, EVP_PKEY *key)
+{
+	/* Secure memory: wiped when the BIO goes. */
+	BIO *bio = BIO_new(BIO_s_secmem());
+	int r;
+
+	r = keygen_save_bio(path, KEYFILE_MODE_KEY, bio, bio != NULL &&
+	    PEM_write_bio_PKCS8PrivateKey(bio, key, NULL, NULL, 0, NULL,
+	    NULL) == 1);
+	BIO_free(bio);
+	return r;
+}
+
+int
+keygen_load_public(const char *path, struct secret *text)
+{
+	char err[512];
+
+	return keyfile_load_public(NULL, path, text, err, sizeof(err)) == 0 ?
+	    KEYGEN_DONE : keygen_fail("%s", err);
+}
+
+/* FILE.key -> FILE.pub; anything else gets .pub appended. */
+int
+keygen_format_sibling(const char *path, const char *suffix, char *dst,
+    size_t dstlen)
+{
+	size_t len = strlen(path);
+	int n;
+
+	if (len > 4 && strcmp(path + len - 4, ".key") == 0)
+		len -= 4;
+	n = snprintf(dst, dstlen, "%.*s%s", (int)len, path, suffix);
+	return n < 0 || (size_t)n >= dstlen ?
+	    keygen_fail("%s: path too long", path) : KEYGEN_DONE;
+}
+
+/* signify's form, for release keys; the key number follows from the key. */
+int
+keygen_get_signify(EVP_PKEY *key, struct signify_key *k)
+{
+	uint8_t md[EVP_MAX_MD_SIZE];
+	size_t len = sizeof(k->key);
+
+	if (EVP_PKEY_get_raw_public_key(key, k->key, &len) != 1 ||
+	    len != sizeof(k->key) ||
+	    EVP_Digest(k->key, len, md, NULL, EVP_sha256(), NULL) != 1)
+		return keygen_fail("not an Ed25519 key");
+	memcpy(k->num, md, sizeof(k->num));
+	return KEYGEN_DONE;
+}
+
+/* ------------------------------------------------------------ passphrases */
 
 struct keygen_pass {
 	char text[KEYGEN_PASS_MAX];

@@ -12,7 +12,6 @@
 
 #include <bsd/stdlib.h>
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sha2.h>
@@ -29,25 +28,21 @@
 #include "common/base/util.h"
 #include "common/base/xmem.h"
 #include "common/model/spec.h"
+#include "bundlevet.h"
 #include "cloopctl.h"
-#include "gitjob.h"
 
 #define SHIP_SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define SHIP_SHALLOW_MAX 256
 #define SHIP_STATE_MAX 33554432
 
 static int
-ship_refuse(struct ctl *c, const char *what, const char *why)
+cmd_refuse(struct tool *t, const char *what, const char *why)
 {
-	struct ctl_error e = { .code = "usage" };
-
-	(void)snprintf(e.message, sizeof(e.message), "%.4000s: %.4000s", what,
-	    why);
-	return ctl_print_error(c, &e);
+	return tool_fail(t, "usage", "", "%.4000s: %.4000s", what, why);
 }
 
 static void
-ship_set(char **dst, const char *value)
+cmd_set_text(char **dst, const char *value)
 {
 	free(*dst);
 	*dst = xstrdup(value);
@@ -55,41 +50,11 @@ ship_set(char **dst, const char *value)
 
 /* ---------------------------------------------------------------- branch */
 
-static const char *
-ship_ask(struct gitjob *j, const char *const *args)
-{
-	return gitjob_run(j, args) == CL_OK ? gitjob_get_line(j) : "";
-}
-
-#define ASK(j, ...) ship_ask(j, (const char *const[]){ __VA_ARGS__, NULL })
-
-static int
-ship_hash(int fd, int64_t *lenp, char hex[65])
-{
-	uint8_t block[65536], md[SHA256_DIGEST_LENGTH];
-	SHA2_CTX ctx;
-	ssize_t n;
-
-	*lenp = 0;
-	SHA256Init(&ctx);
-	while ((n = pread(fd, block, sizeof(block), *lenp)) != 0) {
-		if (n == -1 && errno == EINTR)
-			continue;
-		if (n == -1)
-			return CL_SYSTEM;
-		SHA256Update(&ctx, block, (size_t)n);
-		*lenp += n;
-	}
-	SHA256Final(md, &ctx);
-	util_format_hex(md, sizeof(md), hex);
-	return CL_OK;
-}
-
 /* Where the history of a shallow repository ends. */
 static int
-ship_add_shallow(struct gitjob *j, struct spec_bundle *b)
+cmd_add_shallow(struct gitjob *j, struct spec_bundle *b)
 {
-	const char *name = ASK(j, "rev-parse", "--path-format=absolute",
+	const char *name = GIT_ASK(j, "rev-parse", "--path-format=absolute",
 	    "--git-path", "shallow");
 	uint8_t *data;
 	char *line, *rest;
@@ -116,7 +81,7 @@ ship_add_shallow(struct gitjob *j, struct spec_bundle *b)
 
 /* git bundle create, to a memfd that nobody can change afterwards. */
 static int
-ship_make_bundle(struct gitjob *j, struct spec_bundle *b, const char *base,
+cmd_make_bundle(struct gitjob *j, struct spec_bundle *b, const char *base,
     int *fdp)
 {
 	char ref[256], exclude[48], hex[65];
@@ -137,14 +102,14 @@ ship_make_bundle(struct gitjob *j, struct spec_bundle *b, const char *base,
 	if (r == CL_OK && fcntl(*fdp, F_ADD_SEALS, SHIP_SEALS) == -1)
 		r = CL_SYSTEM;
 	if (r == CL_OK)
-		r = ship_hash(*fdp, &b->bytes, hex);
+		r = vet_hash(*fdp, &b->bytes, hex);
 	if (r == CL_OK)
-		ship_set(&b->sha256, hex);
+		cmd_set_text(&b->sha256, hex);
 	return r == CL_OK && b->bytes > MAX_BUNDLE_LEN ? CL_TOOBIG : r;
 }
 
 static int
-ship_add_branch(struct ctl *c, const char *value, struct spec *s, int *fdp)
+cmd_add_branch(struct tool *t, const char *value, struct spec *s, int *fdp)
 {
 	struct spec_workspace *ws = &s->workspace;
 	const char *colon = strrchr(value, ':'), *base = "";
@@ -154,34 +119,34 @@ ship_add_branch(struct ctl *c, const char *value, struct spec *s, int *fdp)
 	int r = CL_OK;
 
 	if (colon == NULL || colon == value || !rule_is_branch(colon + 1))
-		return ctl_usage(c, "--branch-bundle %s: must be "
+		return cmd_usage(t, "--branch-bundle %s: must be "
 		    "REPOSITORY:cloop/BRANCH", value);
 	if (ws->branch_bundle != NULL)
-		return ctl_usage(c, "--branch-bundle: only once");
+		return cmd_usage(t, "--branch-bundle: only once");
 	b = ws->branch_bundle = xcalloc(1, sizeof(*b));
 	b->branch = xstrdup(colon + 1);
 	repo = xstrndup(value, (size_t)(colon - value));
 	if (rule_is_equal(ws->kind, "git"))
 		base = ws->ref != NULL ? ws->ref : "";
 	else
-		ship_set(&ws->kind, "bundle");
+		cmd_set_text(&ws->kind, "bundle");
 	gitjob_init(&j, repo, NULL);
 	(void)snprintf(name, sizeof(name), "refs/heads/%s^{commit}",
 	    b->branch);
-	ship_set(&b->head, ASK(&j, "rev-parse", "--verify", "--quiet",
+	cmd_set_text(&b->head, GIT_ASK(&j, "rev-parse", "--verify", "--quiet",
 	    "--end-of-options", name));
 	if (!rule_is_hex(b->head, 40)) {
-		(void)ship_refuse(c, value, j.err[0] != '\0' ? j.err :
+		(void)cmd_refuse(t, value, j.err[0] != '\0' ? j.err :
 		    b->head[0] != '\0' ? "the repository is not one of SHA-1 "
 		    "objects" : "there is no such branch");
 		r = CL_STATE;
 	} else if (base[0] == '\0' || strcmp(b->head, base) != 0) {
 		if (base[0] == '\0')
-			r = ship_add_shallow(&j, b);
+			r = cmd_add_shallow(&j, b);
 		if (r == CL_OK)
-			r = ship_make_bundle(&j, b, base, fdp);
+			r = cmd_make_bundle(&j, b, base, fdp);
 		if (r != CL_OK)
-			(void)ship_refuse(c, value, r == CL_TOOBIG ? "the "
+			(void)cmd_refuse(t, value, r == CL_TOOBIG ? "the "
 			    "bundle of the branch is larger than 128M" :
 			    j.err[0] != '\0' ? j.err : cl_strerror(r));
 	}
@@ -193,7 +158,7 @@ ship_add_branch(struct ctl *c, const char *value, struct spec *s, int *fdp)
 /* ------------------------------------------------------------------- seed */
 
 static int
-ship_add_seed(struct ctl *c, const char *dir, struct spec *s)
+cmd_add_seed(struct tool *t, const char *dir, struct spec *s)
 {
 	static const char *const args[] = { "-n", "-9", "-c", NULL };
 	char path[PATH_MAX];
@@ -204,7 +169,7 @@ ship_add_seed(struct ctl *c, const char *dir, struct spec *s)
 
 	(void)snprintf(path, sizeof(path), "%.3900s/.cloop/state.json", dir);
 	if ((r = util_open_file(path, 0, &fd, NULL)) != CL_OK)
-		return ship_refuse(c, path, cl_strerror(r));
+		return cmd_refuse(t, path, cl_strerror(r));
 	gitjob_init(&j, NULL, NULL);
 	j.out_max = MAX_SEED_LEN;
 	j.in_fd = fd;
@@ -220,7 +185,7 @@ ship_add_seed(struct ctl *c, const char *dir, struct spec *s)
 		r = gitjob_run_program(&j, "gzip", args);
 	close(fd);
 	if (r != CL_OK) {
-		(void)ship_refuse(c, path, r == CL_FORMAT ? "must hold one "
+		(void)cmd_refuse(t, path, r == CL_FORMAT ? "must hold one "
 		    "JSON object" : r == CL_STATE ? j.err : cl_strerror(r));
 		gitjob_clear(&j);
 		return EXIT_REFUSED;
@@ -233,7 +198,7 @@ ship_add_seed(struct ctl *c, const char *dir, struct spec *s)
 /* -------------------------------------------------------------------- all */
 
 static int
-ship_add_git(struct ctl *c, const struct run_work *w, struct spec *s)
+cmd_add_git(struct tool *t, const struct cmd_ship *w, struct spec *s)
 {
 	struct spec_workspace *ws = &s->workspace;
 	const char *at = strrchr(w->git, '@'), *why;
@@ -243,58 +208,58 @@ ship_add_git(struct ctl *c, const struct run_work *w, struct spec *s)
 	path = path != NULL ? strchr(path + 3, '/') : NULL;
 	if (at != NULL && (path == NULL || at < path))
 		at = NULL;
-	ship_set(&ws->kind, "git");
+	cmd_set_text(&ws->kind, "git");
 	free(ws->repo);
 	ws->repo = at != NULL ? xstrndup(w->git, (size_t)(at - w->git)) :
 	    xstrdup(w->git);
-	ship_set(&ws->ref, at != NULL ? at + 1 : "");
+	cmd_set_text(&ws->ref, at != NULL ? at + 1 : "");
 	if (w->depth != NULL) {
 		ws->depth = strtonum(w->depth, 1, 100000, &why);
 		if (why != NULL)
-			return ctl_usage(c, "--depth %s: is %s", w->depth,
+			return cmd_usage(t, "--depth %s: is %s", w->depth,
 			    why);
 	}
 	return EXIT_DONE;
 }
 
 static int
-ship_add_limit(struct ctl *c, const struct run_work *w, struct spec *s)
+cmd_add_limit(struct tool *t, const struct cmd_ship *w, struct spec *s)
 {
 	uint64_t bytes;
 
 	if (w->max_bundle == NULL)
 		return EXIT_DONE;
 	if (w->write_back == NULL || strcmp(w->write_back, "bundle") != 0)
-		return ctl_usage(c, "--max-bundle needs --write-back bundle");
+		return cmd_usage(t, "--max-bundle needs --write-back bundle");
 	if (conf_parse_size(w->max_bundle, &bytes) != CL_OK || bytes == 0 ||
 	    bytes > MAX_BUNDLE_LEN)
-		return ctl_usage(c, "--max-bundle %s: not a size up to 128M",
+		return cmd_usage(t, "--max-bundle %s: not a size up to 128M",
 		    w->max_bundle);
 	s->write_back.max_bundle_bytes = (int64_t)bytes;
 	return EXIT_DONE;
 }
 
 static int
-ship_add_write_back(struct ctl *c, const struct run_work *w, struct spec *s)
+cmd_add_write_back(struct tool *t, const struct cmd_ship *w, struct spec *s)
 {
 	char id[IDGEN_CORR_LEN + 1], name[IDGEN_CORR_LEN + 16];
 	int status;
 
-	if ((status = ship_add_limit(c, w, s)) != EXIT_DONE)
+	if ((status = cmd_add_limit(t, w, s)) != EXIT_DONE)
 		return status;
 	if (w->write_back == NULL)
 		return w->branch == NULL ? EXIT_DONE :
-		    ctl_usage(c, "--branch needs --write-back");
-	ship_set(&s->write_back.mode, w->write_back);
+		    cmd_usage(t, "--branch needs --write-back");
+	cmd_set_text(&s->write_back.mode, w->write_back);
 	if (w->branch != NULL)
-		ship_set(&s->write_back.branch, w->branch);
+		cmd_set_text(&s->write_back.branch, w->branch);
 	else if (s->workspace.branch_bundle != NULL)
-		ship_set(&s->write_back.branch,
+		cmd_set_text(&s->write_back.branch,
 		    s->workspace.branch_bundle->branch);
 	else {
 		idgen_corr(id);
 		(void)snprintf(name, sizeof(name), "cloop/%s", id);
-		ship_set(&s->write_back.branch, name);
+		cmd_set_text(&s->write_back.branch, name);
 	}
 	return EXIT_DONE;
 }
@@ -304,7 +269,7 @@ ship_add_write_back(struct ctl *c, const struct run_work *w, struct spec *s)
  * directory is named after its source and a hash of it.
  */
 static void
-ship_set_work_dir(struct spec *s, const char *source)
+cmd_set_work_dir(struct spec *s, const char *source)
 {
 	char name[49] = "", dir[64], hex[2 * SHA256_DIGEST_LENGTH + 1];
 	char real[PATH_MAX];
@@ -334,44 +299,44 @@ ship_set_work_dir(struct spec *s, const char *source)
 	name[n] = '\0';
 	(void)snprintf(dir, sizeof(dir), "%.48s-%.8s", n > 0 ? name : "project",
 	    hex);
-	ship_set(&s->work_dir, dir);
+	cmd_set_text(&s->work_dir, dir);
 }
 
 /* Where the tree of a run comes from, unless a directory was named. */
 static void
-ship_name_work_dir(const struct run_work *w, struct spec *s)
+cmd_name_work_dir(const struct cmd_ship *w, struct spec *s)
 {
 	char *repo;
 
 	if (s->work_dir != NULL && s->work_dir[0] != '\0')
 		return;
 	if (w->git != NULL)
-		ship_set_work_dir(s, s->workspace.repo);
+		cmd_set_work_dir(s, s->workspace.repo);
 	else if (w->branch_bundle != NULL) {
 		repo = xstrndup(w->branch_bundle,
 		    strlen(w->branch_bundle) -
 		    strlen(strrchr(w->branch_bundle, ':')));
-		ship_set_work_dir(s, repo);
+		cmd_set_work_dir(s, repo);
 		free(repo);
 	} else if (w->seed != NULL)
-		ship_set_work_dir(s, w->seed);
+		cmd_set_work_dir(s, w->seed);
 }
 
 int
-run_add_work(struct ctl *c, const struct run_work *w, struct spec *s,
+cmd_add_work(struct tool *t, const struct cmd_ship *w, struct spec *s,
     int *fdp)
 {
 	int status = EXIT_DONE;
 
 	if (w->git != NULL)
-		status = ship_add_git(c, w, s);
+		status = cmd_add_git(t, w, s);
 	else if (w->depth != NULL)
-		status = ctl_usage(c, "--depth needs --git");
+		status = cmd_usage(t, "--depth needs --git");
 	if (status == EXIT_DONE && w->branch_bundle != NULL)
-		status = ship_add_branch(c, w->branch_bundle, s, fdp);
+		status = cmd_add_branch(t, w->branch_bundle, s, fdp);
 	if (status == EXIT_DONE && w->seed != NULL)
-		status = ship_add_seed(c, w->seed, s);
+		status = cmd_add_seed(t, w->seed, s);
 	if (status == EXIT_DONE)
-		ship_name_work_dir(w, s);
-	return status == EXIT_DONE ? ship_add_write_back(c, w, s) : status;
+		cmd_name_work_dir(w, s);
+	return status == EXIT_DONE ? cmd_add_write_back(t, w, s) : status;
 }

@@ -9,7 +9,8 @@
  */
 #include <sys/types.h>
 
-#include <errno.h>
+#include <bsd/stdlib.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/conf.h"
 #include "common/base/err.h"
 #include "common/base/util.h"
 #include "common/base/xmem.h"
@@ -37,17 +39,29 @@ follow_on_signal(int sig)
 }
 
 void
-follow_init(struct follow *f, struct ctl *c)
+follow_init(struct follow *f, struct tool *t)
 {
 	struct sigaction sa = { .sa_handler = follow_on_signal };
 
 	memset(f, 0, sizeof(*f));
-	f->c = c;
+	f->t = t;
 	f->log_fd = -1;
 	field_init(&ctl_handle_table, &f->last);
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
+}
+
+int
+follow_ask(struct follow *f, uint32_t type, int fd)
+{
+	int r = ctlclient_send(f->t->client, type, &f->t->body, fd, &f->req);
+
+	buf_reset(&f->t->body);
+	if (r == CL_OK)
+		return EXIT_DONE;
+	fprintf(stderr, "cloopctl: %s: %s\n", f->t->command, cl_strerror(r));
+	return EXIT_NOHUB;
 }
 
 void
@@ -63,32 +77,43 @@ follow_clear(struct follow *f)
 	f->log_fd = -1;
 }
 
+static const struct row_col event_cols[] = {
+	COL("handle_id"), COL("agent_id"), COL("agent"), COL("at"),
+	{ .key = "pid", .how = COL_KNOWN },
+	COL("started_at"),
+};
+static const struct row_kind event_kind = { .type = MSG_ROW_EVENT,
+	.fields = &ctl_event_table, COLS(event_cols) };
+
+static void
+follow_open_doc(struct follow *f, const char *event)
+{
+	tool_open_doc(f->t);
+	jsonw_put_key(&f->t->doc, "event");
+	jsonw_put_str(&f->t->doc, event);
+}
+
 static void
 follow_put_json(struct follow *f, const char *event,
     const struct ctl_event *ev)
 {
-	struct jsonw w;
+	follow_open_doc(f, event);
+	rows_put(&f->t->doc, ev != NULL ? &event_kind : &handle_kind,
+	    ev != NULL ? (const void *)ev : &f->last);
+	(void)tool_close_doc(f->t, EXIT_DONE);
+}
 
-	jsonw_init(&w, MAX_JSON_OUT, JSONW_NO_HTML);
-	jsonw_open_object(&w);
-	jsonw_put_key(&w, "event");
-	jsonw_put_str(&w, event);
-	if (ev != NULL) {
-		ctl_put_str(&w, "handle_id", ev->handle_id);
-		ctl_put_str(&w, "agent_id", ev->agent_id);
-		ctl_put_str(&w, "agent", ev->agent);
-		ctl_put_time(&w, "at", ev->at);
-		jsonw_put_key(&w, "pid");
-		if (ev->pid > 0)
-			jsonw_put_int(&w, ev->pid);
-		else
-			jsonw_put_null(&w);
-		ctl_put_time(&w, "started_at", ev->started_at);
-	} else {
-		ctl_put_handle(&w, &f->last);
-	}
-	jsonw_close_object(&w);
-	(void)ctl_print_json(&w);
+void
+cmd_get_row(const struct field_table *table, struct imsg *m, void *v)
+{
+	int r;
+
+	if ((r = field_get(table, &m->body, v)) == CL_OK &&
+	    (r = buf_end(&m->body)) == CL_OK)
+		return;
+	fprintf(stderr, "cloopctl: the hub's answer %s is %s\n",
+	    msgcat_name(m->type), cl_strerror(r));
+	exit(EXIT_REFUSED);
 }
 
 static void
@@ -96,12 +121,12 @@ follow_on_event(struct follow *f, struct imsg *m)
 {
 	struct ctl_event ev;
 
-	ctl_get_row(&ctl_event_table, m, &ev);
+	cmd_get_row(&ctl_event_table, m, &ev);
 	free(f->handle_id);
 	f->handle_id = xstrdup(ev.handle_id);
 	if (strcmp(ev.event, "started") == 0)
 		f->started = 1;
-	if (f->c->json && !f->detach)
+	if (f->t->json && !f->detach)
 		follow_put_json(f, ev.event, &ev);
 	field_clear(&ctl_event_table, &ev);
 }
@@ -134,7 +159,7 @@ follow_print(struct follow *f, size_t *np)
 	*np = 0;
 	if (f->view == NULL || f->detach)
 		return EXIT_DONE;
-	if ((r = logview_print(f->c, f->view, np)) == CL_OK)
+	if ((r = logview_print(f->t, f->view, np)) == CL_OK)
 		return EXIT_DONE;
 	fprintf(stderr, "cloopctl: output: %s\n", cl_strerror(r));
 	return EXIT_REFUSED;
@@ -144,23 +169,21 @@ follow_print(struct follow *f, size_t *np)
 static void
 follow_send_signals(struct follow *f)
 {
-	struct buf body;
 	uint64_t req;
 	uint8_t sig;
 
 	while (f->run && f->handle_id != NULL &&
 	    f->nsignals < (uint64_t)follow_interrupts) {
 		sig = f->nsignals++ == 0 ? SIG_TERMINATE : SIG_KILL;
-		if (!f->c->quiet)
+		if (!f->t->quiet)
 			fprintf(stderr, "cloopctl: sending %s%s\n",
 			    sig == SIG_KILL ? "KILL" : "TERM",
 			    sig == SIG_KILL ? "" : " (again for KILL)");
-		buf_init(&body, MSG_BODY_MAX);
-		buf_put_str(&body, f->handle_id);
-		buf_put_u8(&body, sig);
-		(void)ctlclient_send(f->c->client, MSG_CTL_SIGNAL, &body, -1,
-		    &req);
-		buf_clear(&body);
+		buf_put_str(&f->t->body, f->handle_id);
+		buf_put_u8(&f->t->body, sig);
+		(void)ctlclient_send(f->t->client, MSG_CTL_SIGNAL,
+		    &f->t->body, -1, &req);
+		buf_reset(&f->t->body);
 	}
 }
 
@@ -169,32 +192,20 @@ static int
 follow_on_error(struct follow *f, struct imsg *m)
 {
 	struct ctl_error e;
-	struct jsonw w;
 
 	(void)ctlclient_get_error(m, &e);
 	if (m->id != f->req) {
 		fprintf(stderr, "cloopctl: signal: %s\n",
-		    ctl_clean(e.message));
+		    tool_clean(e.message));
 		return -1;
 	}
-	if (f->run && !f->detach && f->c->json) {
-		jsonw_init(&w, MAX_JSON_OUT, JSONW_NO_HTML);
-		jsonw_open_object(&w);
-		jsonw_put_key(&w, "event");
-		jsonw_put_str(&w, "refused");
-		jsonw_put_key(&w, "error");
-		jsonw_open_object(&w);
-		jsonw_put_key(&w, "code");
-		jsonw_put_str(&w, e.code);
-		jsonw_put_key(&w, "message");
-		jsonw_put_str(&w, e.message);
-		ctl_put_str(&w, "remedy", e.remedy);
-		jsonw_close_object(&w);
-		jsonw_close_object(&w);
-		(void)ctl_print_json(&w);
-		f->c->json = 0;		/* the words still go to stderr */
+	if (f->run && !f->detach && f->t->json) {
+		follow_open_doc(f, "refused");
+		tool_put_error(&f->t->doc, &e);
+		(void)tool_close_doc(f->t, EXIT_DONE);
+		f->t->json = 0;		/* the words still go to stderr */
 	}
-	(void)ctl_print_error(f->c, &e);
+	(void)tool_print_error(f->t, &e);
 	return f->run ? EXIT_NOSTART : EXIT_REFUSED;
 }
 
@@ -211,11 +222,11 @@ follow_on_row(struct follow *f, struct imsg *m)
 		follow_on_file(f, m);
 		return -1;
 	case MSG_ROW_RESULT:
-		ctl_keep_result(m);
+		cmd_keep_result(f->t, m);
 		return -1;
 	case MSG_ROW_HANDLE:
 		field_clear(&ctl_handle_table, &f->last);
-		ctl_get_row(&ctl_handle_table, m, &f->last);
+		cmd_get_row(&ctl_handle_table, m, &f->last);
 		f->have_last = 1;
 		return -1;
 	case MSG_CTL_ERR:
@@ -235,11 +246,10 @@ follow_reconnect(struct follow *f)
 {
 	struct timespec pause = { .tv_nsec = FOLLOW_RETRY_MS * 1000000L };
 	struct ctl_error e;
-	struct buf body;
 	int r;
 
-	ctlclient_close(f->c->client);
-	f->c->client = NULL;
+	ctlclient_close(f->t->client);
+	f->t->client = NULL;
 	if (f->handle_id == NULL || (f->run && (!f->started || f->detach))) {
 		fprintf(stderr, "cloopctl: the hub went away%s%s%s\n",
 		    f->handle_id != NULL ? "; the state of handle " : "",
@@ -247,21 +257,18 @@ follow_reconnect(struct follow *f)
 		    f->handle_id != NULL ? " is unknown" : "");
 		return EXIT_NOHUB;
 	}
-	if (!f->c->quiet)
+	if (!f->t->quiet)
 		fprintf(stderr, "cloopctl: the hub went away; waiting for "
 		    "it (handle %s)\n", f->handle_id);
-	while ((r = ctlclient_open(f->c->socket, &f->c->client, &e)) !=
+	while ((r = ctlclient_open(f->t->socket, &f->t->client, &e)) !=
 	    CL_OK) {
 		if (r == CL_DENIED || r == CL_VERSION || follow_interrupts > 0)
-			return ctl_print_error(f->c, &e);
+			return tool_print_error(f->t, &e);
 		nanosleep(&pause, NULL);
 	}
-	buf_init(&body, MSG_BODY_MAX);
-	buf_put_str(&body, f->handle_id);
-	buf_put_u8(&body, 1);
-	r = ctlclient_send(f->c->client, MSG_CTL_LOGS, &body, -1, &f->req);
-	buf_clear(&body);
-	return r == CL_OK ? -1 : EXIT_NOHUB;
+	buf_put_str(&f->t->body, f->handle_id);
+	buf_put_u8(&f->t->body, 1);
+	return follow_ask(f, MSG_CTL_LOGS, -1) == EXIT_DONE ? -1 : EXIT_NOHUB;
 }
 
 /* All rows that are there; waits at most wait_ms for the first. */
@@ -272,7 +279,7 @@ follow_read(struct follow *f, int wait_ms)
 	int r = CL_INCOMPLETE, status = -1;
 
 	while (status == -1 && !f->done &&
-	    (r = ctlclient_read(f->c->client, wait_ms, &m)) == CL_OK) {
+	    (r = ctlclient_read(f->t->client, wait_ms, &m)) == CL_OK) {
 		status = follow_on_row(f, &m);
 		imsg_free(&m);
 		wait_ms = 0;
@@ -282,7 +289,8 @@ follow_read(struct follow *f, int wait_ms)
 	return follow_reconnect(f);
 }
 
-int
+/* Until both files are there: -1, or the exit status when refused. */
+static int
 follow_open(struct follow *f)
 {
 	int status = -1;
@@ -296,19 +304,13 @@ follow_open(struct follow *f)
 static void
 follow_put_result(struct follow *f)
 {
-	struct jsonw w;
-
-	jsonw_init(&w, MAX_JSON_OUT, JSONW_NO_HTML);
-	jsonw_open_object(&w);
-	jsonw_put_key(&w, "event");
-	jsonw_put_str(&w, "result");
-	ctl_put_str(&w, "handle_id", f->last.handle_id);
-	ctl_put_result(&w, f->last.handle_id);
-	jsonw_close_object(&w);
-	if (ctl_has_result(f->last.handle_id))
-		(void)ctl_print_json(&w);
-	else
-		jsonw_clear(&w);
+	if (!cmd_has_result(f->last.handle_id))
+		return;
+	follow_open_doc(f, "result");
+	tool_put_str(&f->t->doc, "handle_id", f->last.handle_id);
+	jsonw_put_key(&f->t->doc, "result");
+	cmd_put_result(&f->t->doc, f->last.handle_id);
+	(void)tool_close_doc(f->t, EXIT_DONE);
 }
 
 static int
@@ -320,16 +322,16 @@ follow_end(struct follow *f)
 		return EXIT_REFUSED;
 	if (!f->run || f->detach || !f->have_last)
 		return EXIT_DONE;
-	if (f->c->json) {
+	if (f->t->json) {
 		follow_put_result(f);
 		follow_put_json(f, "exit", NULL);
-	} else if (!f->c->quiet)
-		(void)ctl_print_result(stderr, f->last.handle_id);
-	if (f->last.error != NULL && f->last.error[0] != '\0' && !f->c->quiet)
+	} else if (!f->t->quiet)
+		cmd_print_result(stderr, f->last.handle_id);
+	if (f->last.error != NULL && f->last.error[0] != '\0' && !f->t->quiet)
 		fprintf(stderr, "cloopctl: workload %s: %s\n",
 		    ctl_format_handle_state(f->last.state),
-		    ctl_clean(f->last.error));
-	return ctl_get_exit_status(&f->last);
+		    tool_clean(f->last.error));
+	return cmd_get_exit_status(&f->last);
 }
 
 int
@@ -351,4 +353,98 @@ follow_run(struct follow *f)
 		if (follow_print(f, &n) != EXIT_DONE)
 			return EXIT_REFUSED;
 	}
+}
+
+/* ------------------------------------------------------------------- logs */
+
+/* "10m" ago, or a time as RFC 3339. */
+int
+cmd_parse_since(const char *text, int64_t *wallp)
+{
+	uint64_t s;
+
+	if (conf_parse_time(text, &s) == CL_OK) {
+		if (s > INT64_MAX / 2000000000)
+			return CL_TOOBIG;
+		*wallp = util_wall_ns() - (int64_t)s * 1000000000;
+		return CL_OK;
+	}
+	return util_parse_time(text, strlen(text), wallp);
+}
+
+struct cmd_logs_args {
+	int follow;
+	int64_t tail;		/* -1: all */
+	int64_t since;
+	uint64_t from;
+	const char *handle;
+};
+
+static int
+cmd_logs_parse(struct tool *t, int argc, char **argv, struct cmd_logs_args *a)
+{
+	const char *tail = NULL, *since = NULL, *from = NULL, *why = NULL;
+	const struct cmd_option options[] = {
+		{ "f", NULL, &a->follow },
+		{ "follow", NULL, &a->follow },
+		{ "tail", &tail, NULL },
+		{ "since", &since, NULL },
+		{ "from", &from, NULL },
+		{ NULL, NULL, NULL },
+	};
+	int status;
+
+	if ((status = cmd_parse(t, argc, argv, options, "one handle",
+	    &a->handle)) != EXIT_DONE)
+		return status;
+	a->tail = tail == NULL ? -1 : strtonum(tail, 0, LLONG_MAX, &why);
+	if (why != NULL)
+		return cmd_usage(t, "%s: %s", tail, why);
+	if (from != NULL)
+		a->from = (uint64_t)strtonum(from, 0, LLONG_MAX, &why);
+	if (why != NULL)
+		return cmd_usage(t, "%s: %s", from, why);
+	a->since = INT64_MIN;
+	return since == NULL || cmd_parse_since(since, &a->since) == CL_OK ?
+	    EXIT_DONE : cmd_usage(t, "%s: not a time", since);
+}
+
+/* Set the starting point once both files are there. */
+static int
+cmd_logs_seek(struct follow *f, const struct cmd_logs_args *a)
+{
+	int r = CL_OK;
+
+	logview_set_since(f->view, a->since);
+	logview_set_from(f->view, a->from);
+	if (a->tail >= 0)
+		r = logview_set_tail(f->view, (uint64_t)a->tail);
+	if (r == CL_OK)
+		return EXIT_DONE;
+	fprintf(stderr, "cloopctl: logs: %s\n", cl_strerror(r));
+	return EXIT_REFUSED;
+}
+
+int
+cmd_logs(struct tool *t, int argc, char **argv)
+{
+	struct cmd_logs_args a;
+	struct follow f;
+	int status;
+
+	memset(&a, 0, sizeof(a));
+	if ((status = cmd_logs_parse(t, argc, argv, &a)) != EXIT_DONE ||
+	    (status = tool_connect(t)) != EXIT_DONE)
+		return status;
+	follow_init(&f, t);
+	f.handle_id = xstrdup(a.handle);
+	buf_put_str(&t->body, a.handle);
+	buf_put_u8(&t->body, (uint8_t)a.follow);
+	if ((status = follow_ask(&f, MSG_CTL_LOGS, -1)) == EXIT_DONE)
+		status = follow_open(&f);
+	if (status == -1 && f.view != NULL)
+		status = cmd_logs_seek(&f, &a) == EXIT_DONE ? follow_run(&f) :
+		    EXIT_REFUSED;
+	follow_clear(&f);
+	return status;
 }

@@ -120,20 +120,16 @@ logview_find_holes(struct logview *v, uint64_t *endp)
 }
 
 static void
-logview_print_gap(struct ctl *c, const char *kind, uint64_t off, uint64_t len)
+logview_print_gap(struct tool *t, const char *kind, uint64_t off, uint64_t len)
 {
-	struct jsonw w;
-
-	if (c->json) {
-		jsonw_init(&w, MAX_JSON_OUT, JSONW_NO_HTML);
-		jsonw_open_object(&w);
-		jsonw_put_key(&w, "offset");
-		jsonw_put_uint(&w, off);
-		jsonw_put_key(&w, kind);
-		jsonw_put_uint(&w, len);
-		jsonw_close_object(&w);
-		(void)ctl_print_json(&w);
-	} else if (!c->quiet) {
+	if (t->json) {
+		tool_open_doc(t);
+		jsonw_put_key(&t->doc, "offset");
+		jsonw_put_uint(&t->doc, off);
+		jsonw_put_key(&t->doc, kind);
+		jsonw_put_uint(&t->doc, len);
+		(void)tool_close_doc(t, EXIT_DONE);
+	} else if (!t->quiet) {
 		fflush(stdout);
 		fprintf(stderr, "cloopctl: %llu bytes of output at offset "
 		    "%llu %s\n", (unsigned long long)len,
@@ -156,33 +152,31 @@ logview_stream(uint8_t stream)
 }
 
 static int
-logview_print_block(struct ctl *c, const struct logindex_record *rec,
+logview_print_block(struct tool *t, const struct logindex_record *rec,
     uint64_t wire_off, const void *p, size_t len)
 {
-	struct jsonw w;
+	struct jsonw *w = &t->doc;
 
-	if (!c->json)
+	if (!t->json)
 		return fwrite(p, 1, len, stdout) == len ? CL_OK : CL_SYSTEM;
-	jsonw_init(&w, MAX_JSON_OUT, JSONW_NO_HTML);
-	jsonw_open_object(&w);
-	if (c->command != NULL && strcmp(c->command, "run") == 0) {
-		jsonw_put_key(&w, "event");
-		jsonw_put_str(&w, "output");
+	tool_open_doc(t);
+	if (t->command != NULL && strcmp(t->command, "run") == 0) {
+		jsonw_put_key(w, "event");
+		jsonw_put_str(w, "output");
 	}
-	jsonw_put_key(&w, "offset");
-	jsonw_put_uint(&w, wire_off);
-	jsonw_put_key(&w, "stream");
-	jsonw_put_str(&w, logview_stream(rec->stream));
-	ctl_put_time(&w, "time", rec->time);
-	jsonw_put_key(&w, "text");
-	jsonw_put_text(&w, p, len);
-	jsonw_close_object(&w);
-	return ctl_print_json(&w);
+	jsonw_put_key(w, "offset");
+	jsonw_put_uint(w, wire_off);
+	jsonw_put_key(w, "stream");
+	jsonw_put_str(w, logview_stream(rec->stream));
+	tool_put_time(w, "time", rec->time);
+	jsonw_put_key(w, "text");
+	jsonw_put_text(w, p, len);
+	return tool_close_doc(t, EXIT_DONE) == EXIT_DONE ? CL_OK : CL_SYSTEM;
 }
 
 /* Said once for each part of the hole: it grows while we follow. */
 static void
-logview_skip_hole(struct ctl *c, struct logview *v, uint64_t wire_off,
+logview_skip_hole(struct tool *t, struct logview *v, uint64_t wire_off,
     uint64_t off)
 {
 	uint64_t told = v->told_end > off ? v->told_end - off : 0;
@@ -190,7 +184,7 @@ logview_skip_hole(struct ctl *c, struct logview *v, uint64_t wire_off,
 
 	if (told >= len)
 		return;
-	logview_print_gap(c, "cut", wire_off + told, len - told);
+	logview_print_gap(t, "cut", wire_off + told, len - told);
 	v->told_end = v->hole_end;
 }
 
@@ -238,7 +232,7 @@ logview_get_skip(const struct logview *v, const struct logindex_record *rec)
 }
 
 static int
-logview_print_data(struct ctl *c, struct logview *v,
+logview_print_data(struct tool *t, struct logview *v,
     const struct logindex_record *rec, size_t *np)
 {
 	char block[LOGVIEW_BLOCK];
@@ -250,7 +244,7 @@ logview_print_data(struct ctl *c, struct logview *v,
 		off = rec->file_off + pos;
 		want = rec->file_len - pos;
 		if (off >= v->hole_start && off < v->hole_end) {
-			logview_skip_hole(c, v, rec->wire_off + pos, off);
+			logview_skip_hole(t, v, rec->wire_off + pos, off);
 			pos += v->hole_end - off;
 			continue;
 		}
@@ -259,7 +253,7 @@ logview_print_data(struct ctl *c, struct logview *v,
 		if (want > sizeof(block))
 			want = sizeof(block);
 		if ((r = logview_read_block(v, off, block, want, &n)) !=
-		    CL_OK || (n > 0 && (r = logview_print_block(c, rec,
+		    CL_OK || (n > 0 && (r = logview_print_block(t, rec,
 		    rec->wire_off + pos, block, n)) != CL_OK))
 			return r;
 		pos += n;
@@ -269,7 +263,7 @@ logview_print_data(struct ctl *c, struct logview *v,
 }
 
 int
-logview_print(struct ctl *c, struct logview *v, size_t *np)
+logview_print(struct tool *t, struct logview *v, size_t *np)
 {
 	struct logindex_record rec[LOGVIEW_BATCH];
 	size_t i, n;
@@ -284,9 +278,9 @@ logview_print(struct ctl *c, struct logview *v, size_t *np)
 			return r;
 		for (i = 0; i < n; i++) {
 			if (rec[i].kind == LOGINDEX_DATA)
-				r = logview_print_data(c, v, &rec[i], np);
+				r = logview_print_data(t, v, &rec[i], np);
 			else if (rec[i].file_len == 0)
-				logview_print_gap(c, rec[i].kind ==
+				logview_print_gap(t, rec[i].kind ==
 				    LOGINDEX_GAP ? "gap" : "cut",
 				    rec[i].wire_off, rec[i].wire_len);
 			if (r != CL_OK)

@@ -2,10 +2,12 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * cloop-enroll: the store itself, while no hub runs.  Its lock keeps a hub
- * from starting meanwhile, and a running hub keeps us out.  The default
- * store is never made here: the first start of cloopd does that, so that a
- * hub configured for another directory is noticed instead of missed.
+ * cloop-enroll: what commands need from the hub, in two ways.  A running
+ * hub is asked through its control socket.  While none runs the store itself
+ * is opened; its lock keeps a hub from starting meanwhile, and a running hub
+ * keeps us out.  The default store is never made here: the first start of
+ * cloopd does that, so that a hub configured for another directory is
+ * noticed instead of missed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +16,6 @@
 
 #include <openssl/pem.h>
 #include <openssl/x509.h>
-
-#include <bsd/string.h>
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
@@ -30,6 +30,93 @@
 #define LOCAL_WAIT_MS 2000	/* another cloop-enroll is done sooner */
 #define LOCAL_PATH "/api/executors/connect"
 
+/* ---------------------------------------------------------- a running hub */
+
+static int
+hub_mint(struct enroll *e, const struct ctl_mint *m, struct ctl_minted *row)
+{
+	static const struct row_kind kind = { .type = MSG_ROW_MINT,
+		.fields = &ctl_minted_table };
+
+	field_put(&ctl_mint_table, m, &e->t.body);
+	return tool_ask_one(&e->t, MSG_CTL_MINT, -1, &kind, row);
+}
+
+static int
+hub_revoke(struct enroll *e, const char *id, const char *reason, int forget,
+    struct ctl_revoked *row)
+{
+	buf_put_str(&e->t.body, id);
+	buf_put_str(&e->t.body, reason);
+	return tool_ask_one(&e->t, forget ? MSG_CTL_DELETE : MSG_CTL_REVOKE,
+	    -1, &enroll_revoked_kind, row);
+}
+
+static int
+hub_ban(struct enroll *e, const char *what, const char *reason,
+    struct ctl_ban *row)
+{
+	buf_put_str(&e->t.body, what);
+	if (reason != NULL)
+		buf_put_str(&e->t.body, reason);
+	return tool_ask_one(&e->t, reason != NULL ? MSG_CTL_BAN :
+	    MSG_CTL_UNBAN, -1, &enroll_ban_kind, row);
+}
+
+static int
+hub_list(struct enroll *e, const struct row_kind *k, row_fn *fn, void *arg)
+{
+	if (k->ask == MSG_CTL_AGENTS)
+		buf_put_str(&e->t.body, "");	/* all of them */
+	return tool_ask(&e->t, k->ask, -1, k, fn, arg);
+}
+
+/* ROW_WORKERs follow the ROW_STATUS; only the latter knows the URL. */
+static int
+hub_server(struct enroll *e, char **serverp)
+{
+	static const struct row_kind kind = { .type = MSG_ROW_STATUS,
+		.fields = &ctl_status_table };
+	struct ctl_status st;
+	int r;
+
+	*serverp = NULL;
+	if ((r = tool_ask_one(&e->t, MSG_CTL_STATUS, -1, &kind, &st)) !=
+	    EXIT_DONE)
+		return r;
+	*serverp = st.server;
+	st.server = NULL;
+	field_clear(&ctl_status_table, &st);
+	return EXIT_DONE;
+}
+
+static void
+hub_close(struct enroll *e)
+{
+	e->ops = NULL;		/* tool_end() disconnects */
+}
+
+static const struct enroll_ops hub_ops = {
+	.server = hub_server,
+	.mint = hub_mint,
+	.revoke = hub_revoke,
+	.ban = hub_ban,
+	.list = hub_list,
+	.close = hub_close,
+};
+
+static int
+enroll_open_hub(struct enroll *e, struct ctl_error *err)
+{
+	int r;
+
+	if ((r = ctlclient_open(e->socket, &e->t.client, err)) == CL_OK)
+		e->ops = &hub_ops;
+	return r;
+}
+
+/* -------------------------------------------------------------- the store */
+
 /* https and wss give wss, the rest ws; the path is replaced. */
 static int
 local_server(struct enroll *e, char **serverp)
@@ -40,24 +127,24 @@ local_server(struct enroll *e, char **serverp)
 
 	*serverp = NULL;
 	if (url == NULL)
-		return ENROLL_DONE;
+		return EXIT_DONE;
 	if ((host = strstr(url, "://")) == NULL)
-		return enroll_fail(e, "usage", "", "ExternalURL %s: not a "
-		    "URL", enroll_clean(url));
+		return tool_fail(&e->t, "usage", "", "ExternalURL %s: not a "
+		    "URL", tool_clean(url));
 	if (strncasecmp(url, "https:", 6) == 0 ||
 	    strncasecmp(url, "wss:", 4) == 0)
 		scheme = "wss";
 	host += 3;
 	if ((host_len = strcspn(host, "/?#")) == 0)
-		return enroll_fail(e, "usage", "", "ExternalURL %s: names no "
-		    "host", enroll_clean(url));
+		return tool_fail(&e->t, "usage", "", "ExternalURL %s: names no "
+		    "host", tool_clean(url));
 	n = strlen(scheme) + 3 + host_len + sizeof(LOCAL_PATH);
 	if ((server = malloc(n)) == NULL)
-		return enroll_fail(e, "internal", "", "out of memory");
+		return tool_fail(&e->t, "internal", "", "out of memory");
 	snprintf(server, n, "%s://%.*s" LOCAL_PATH, scheme, (int)host_len,
 	    host);
 	*serverp = server;
-	return ENROLL_DONE;
+	return EXIT_DONE;
 }
 
 /* The pin of the certificate the hub will show; "" when it has none.  There
@@ -77,9 +164,9 @@ local_pin(struct enroll *e, char dst[PIN_TEXT_LEN + 1])
 	r = keyfile_load_public(e->key_dir, KEYFILE_CERT, &text, err,
 	    sizeof(err));
 	if (r == CL_NOTFOUND)
-		return ENROLL_DONE;
+		return EXIT_DONE;
 	if (r != CL_OK)
-		return enroll_fail(e, "internal", "", "%s", err);
+		return tool_fail(&e->t, "internal", "", "%s", err);
 	if ((bio = BIO_new_mem_buf(text.data, (int)text.len)) != NULL)
 		cert = PEM_read_bio_X509(bio, NULL, NULL, NULL);
 	if (cert != NULL)
@@ -93,14 +180,14 @@ local_pin(struct enroll *e, char dst[PIN_TEXT_LEN + 1])
 	X509_free(cert);
 	BIO_free(bio);
 	secret_clear(&text);
-	return *dst != '\0' ? ENROLL_DONE : enroll_fail(e, "internal", "",
+	return *dst != '\0' ? EXIT_DONE : tool_fail(&e->t, "internal", "",
 	    "%s/" KEYFILE_CERT ": no certificate in it", e->key_dir);
 }
 
 static int
 local_fail_store(struct enroll *e)
 {
-	return enroll_fail(e, "internal", "", "the store: %s",
+	return tool_fail(&e->t, "internal", "", "the store: %s",
 	    store_error(e->store));
 }
 
@@ -110,9 +197,9 @@ local_end_turn(struct enroll *e, int ok)
 {
 	if (!ok) {
 		store_abort_turn(e->store);
-		return ENROLL_REFUSED;
+		return EXIT_REFUSED;
 	}
-	return store_commit_turn(e->store) == CL_OK ? ENROLL_DONE :
+	return store_commit_turn(e->store) == CL_OK ? EXIT_DONE :
 	    local_fail_store(e);
 }
 
@@ -144,7 +231,7 @@ local_mint_row(struct enroll *e, const struct secret *key,
 		store_abort_turn(e->store);
 		if (r == CL_DB)
 			return local_fail_store(e);
-		return enroll_fail(e, r == CL_DENIED ? "revoked" : "usage",
+		return tool_fail(&e->t, r == CL_DENIED ? "revoked" : "usage",
 		    "", "%s", why);
 	}
 	row->enrollment_id = strdup(en.id);
@@ -169,29 +256,29 @@ local_mint(struct enroll *e, const struct ctl_mint *m,
 	/* Everything that can fail before the token exists. */
 	if (*m->server != '\0')
 		row->server = strdup(m->server);
-	else if ((r = local_server(e, &row->server)) != ENROLL_DONE)
+	else if ((r = local_server(e, &row->server)) != EXIT_DONE)
 		goto out;
 	if (*m->pin != '\0')
 		row->pin = strdup(m->pin);
-	else if ((r = local_pin(e, pin)) != ENROLL_DONE)
+	else if ((r = local_pin(e, pin)) != EXIT_DONE)
 		goto out;
 	else
 		row->pin = strdup(pin);
 	if (token_load_key(e->key_dir, &key, err, sizeof(err)) != CL_OK)
-		r = enroll_fail(e, "internal", "make the key with "
+		r = tool_fail(&e->t, "internal", "make the key with "
 		    "cloop-keygen -A", "%s", err);
 	else
 		r = local_mint_row(e, &key, m, row);
  out:
 	secret_clear(&key);
-	if (r != ENROLL_DONE)
+	if (r != EXIT_DONE)
 		field_clear(&ctl_minted_table, row);
 	return r;
 }
 
 /* Revoke, or delete: then the rows go in the same turn. */
 static int
-local_end_agent(struct enroll *e, const char *id, const char *reason,
+local_revoke(struct enroll *e, const char *id, const char *reason,
     int forget, struct ctl_revoked *row)
 {
 	struct token_revoked rv;
@@ -218,125 +305,86 @@ local_end_agent(struct enroll *e, const char *id, const char *reason,
 	} else {
 		store_abort_turn(e->store);
 		r = t == TOKEN_FAILED ? local_fail_store(e) :
-		    enroll_fail(e, token_format_result(t),
+		    tool_fail(&e->t, token_format_result(t),
 		    "cloop-enroll list and cloop-enroll agents show the ids",
-		    "no token and no agent has the id %s", enroll_clean(id));
+		    "no token and no agent has the id %s", tool_clean(id));
 	}
 	token_revoked_clear(&rv);
-	if (r != ENROLL_DONE)
+	if (r != EXIT_DONE)
 		field_clear(&ctl_revoked_table, row);
 	return r;
 }
 
-static int
-local_revoke(struct enroll *e, const char *id, const char *reason,
-    struct ctl_revoked *row)
-{
-	return local_end_agent(e, id, reason, 0, row);
-}
-
-static int
-local_forget(struct enroll *e, const char *id, const char *reason,
-    struct ctl_revoked *row)
-{
-	return local_end_agent(e, id, reason, 1, row);
-}
-
-/* The row takes the strings. */
+/* The row has b's strings. */
 static void
-local_fill_ban(struct ctl_ban *row, struct store_ban *b)
+local_fill_ban(struct ctl_ban *row, const struct store_ban *b)
 {
 	field_init(&ctl_ban_table, row);
 	row->name = b->name;
 	row->reason = b->reason;
 	row->actor = b->actor;
 	row->at = b->at;
-	memset(b, 0, sizeof(*b));
+}
+
+static int
+local_refuse_ban(struct enroll *e, const char *what, int ban)
+{
+	if (ban)
+		return tool_fail(&e->t, "usage", "", "%s: not a name that a "
+		    "token could have", tool_clean(what));
+	return tool_fail(&e->t, "agent_not_found", "cloop-enroll bans shows "
+	    "which are", "the name %s is not banned", tool_clean(what));
 }
 
 static int
 local_ban(struct enroll *e, const char *what, const char *reason,
     struct ctl_ban *row)
 {
+	const int64_t now = util_wall_ns();
 	struct store_ban b;
 	enum token_result t;
-	unsigned int n;
+	unsigned int n = 0;
 	int r;
 
+	field_init(&ctl_ban_table, row);
 	if (store_begin_turn(e->store) != CL_OK)
 		return local_fail_store(e);
-	t = token_ban(e->store, what, reason, local_actor(), util_wall_ns(),
-	    &b, &n);
+	t = reason != NULL ? token_ban(e->store, what, reason, local_actor(),
+	    now, &b, &n) : token_unban(e->store, what, local_actor(), now,
+	    &b);
 	if (t == TOKEN_OK) {
 		local_fill_ban(row, &b);
+		memset(&b, 0, sizeof(b));
 		row->nagents = n;
 		r = local_end_turn(e, 1);
 	} else {
 		store_abort_turn(e->store);
 		r = t == TOKEN_FAILED ? local_fail_store(e) :
-		    enroll_fail(e, "usage", "", "%s: not a name that a token "
-		    "could have", enroll_clean(what));
+		    local_refuse_ban(e, what, reason != NULL);
 	}
 	store_ban_clear(&b);
-	return r;
-}
-
-static int
-local_unban(struct enroll *e, const char *name, struct ctl_ban *row)
-{
-	struct store_ban b;
-	enum token_result t;
-	int r;
-
-	if (store_begin_turn(e->store) != CL_OK)
-		return local_fail_store(e);
-	t = token_unban(e->store, name, local_actor(), util_wall_ns(), &b);
-	if (t == TOKEN_OK) {
-		local_fill_ban(row, &b);
-		r = local_end_turn(e, 1);
-	} else {
-		store_abort_turn(e->store);
-		r = t == TOKEN_FAILED ? local_fail_store(e) :
-		    enroll_fail(e, "agent_not_found", "cloop-enroll bans "
-		    "shows which are", "the name %s is not banned",
-		    enroll_clean(name));
-	}
-	store_ban_clear(&b);
+	if (r != EXIT_DONE)
+		field_clear(&ctl_ban_table, row);
 	return r;
 }
 
 struct local_walk {
 	struct enroll *e;
-	enroll_agent_fn *agent;
-	enroll_row_fn *enrollment;
-	enroll_ban_fn *ban;
+	row_fn *fn;
 	void *arg;
 };
 
+/* The rows borrow the store's strings. */
 static int
 local_on_ban(const struct store_ban *b, void *arg)
 {
 	struct local_walk *w = arg;
 	struct ctl_ban row;
 
-	field_init(&ctl_ban_table, &row);
-	row.name = b->name;
-	row.reason = b->reason;
-	row.actor = b->actor;
-	row.at = b->at;
-	return w->ban(w->e, &row, w->arg);
+	local_fill_ban(&row, b);
+	return w->fn(&w->e->t, &row, -1, w->arg);
 }
 
-static int
-local_bans(struct enroll *e, enroll_ban_fn *fn, void *arg)
-{
-	struct local_walk w = { .e = e, .ban = fn, .arg = arg };
-
-	return store_list_bans(e->store, local_on_ban, &w) == CL_OK ?
-	    ENROLL_DONE : local_fail_store(e);
-}
-
-/* The row borrows the store's strings. */
 static int
 local_on_agent(const struct store_agent *a, void *arg)
 {
@@ -360,16 +408,7 @@ local_on_agent(const struct store_agent *a, void *arg)
 	row.workdir_root = a->workdir_root;
 	row.labels = a->labels.v;
 	row.nlabels = a->labels.n;
-	return w->agent(w->e, &row, w->arg);
-}
-
-static int
-local_agents(struct enroll *e, enroll_agent_fn *fn, void *arg)
-{
-	struct local_walk w = { .e = e, .agent = fn, .arg = arg };
-
-	return store_list_agents(e->store, local_on_agent, &w) == CL_OK ?
-	    ENROLL_DONE : local_fail_store(e);
+	return w->fn(&w->e->t, &row, -1, w->arg);
 }
 
 static int
@@ -387,17 +426,23 @@ local_on_enrollment(const struct store_enrollment *en, void *arg)
 	row.workdir_root = en->workdir_root;
 	row.labels = en->labels.v;
 	row.nlabels = en->labels.n;
-	return w->enrollment(w->e, &row, w->arg);
+	return w->fn(&w->e->t, &row, -1, w->arg);
 }
 
 static int
-local_enrollments(struct enroll *e, enroll_row_fn *fn, void *arg)
+local_list(struct enroll *e, const struct row_kind *k, row_fn *fn, void *arg)
 {
-	struct local_walk w = { .e = e, .enrollment = fn, .arg = arg };
+	struct local_walk w = { .e = e, .fn = fn, .arg = arg };
+	int r;
 
-	return store_list_enrollments(e->store, util_wall_ns(),
-	    local_on_enrollment, &w) == CL_OK ? ENROLL_DONE :
-	    local_fail_store(e);
+	if (k == &enroll_ban_kind)
+		r = store_list_bans(e->store, local_on_ban, &w);
+	else if (k == &enroll_agent_kind)
+		r = store_list_agents(e->store, local_on_agent, &w);
+	else
+		r = store_list_enrollments(e->store, util_wall_ns(),
+		    local_on_enrollment, &w);
+	return r == CL_OK ? EXIT_DONE : local_fail_store(e);
 }
 
 static void
@@ -413,15 +458,11 @@ static const struct enroll_ops local_ops = {
 	.mint = local_mint,
 	.revoke = local_revoke,
 	.ban = local_ban,
-	.unban = local_unban,
-	.bans = local_bans,
-	.forget = local_forget,
-	.agents = local_agents,
-	.enrollments = local_enrollments,
+	.list = local_list,
 	.close = local_close,
 };
 
-int
+static int
 enroll_open_local(struct enroll *e)
 {
 	char path[MAX_PATH_LEN], err[MAX_PATH_LEN + 512];
@@ -430,7 +471,7 @@ enroll_open_local(struct enroll *e)
 	n = snprintf(path, sizeof(path), "%s/hub/cloop.db", e->state_dir);
 	if (n < 0 || (size_t)n >= sizeof(path) ||
 	    (!e->own_state && access(path, F_OK) != 0))
-		return enroll_fail(e, "hub_unreachable", "start cloopd, or "
+		return tool_fail(&e->t, "hub_unreachable", "start cloopd, or "
 		    "name its directory with -o StateDirectory=",
 		    "cloopd is not running at %s, and %s/hub/cloop.db %s",
 		    e->socket, e->state_dir, n >= 0 &&
@@ -438,9 +479,9 @@ enroll_open_local(struct enroll *e)
 		    "is too long");
 	if (store_open(e->state_dir, LOCAL_WAIT_MS, &e->store, err,
 	    sizeof(err)) != CL_OK)
-		return enroll_fail(e, "internal", "", "%s", err);
+		return tool_fail(&e->t, "internal", "", "%s", err);
 	e->ops = &local_ops;
-	return ENROLL_DONE;
+	return EXIT_DONE;
 }
 
 int
@@ -450,12 +491,12 @@ enroll_open(struct enroll *e)
 	int r;
 
 	if (e->ops != NULL)
-		return ENROLL_DONE;
+		return EXIT_DONE;
 	if ((r = enroll_open_hub(e, &err)) == CL_OK)
-		return ENROLL_DONE;
+		return EXIT_DONE;
 	/* A socket of one's own names a hub: do not fall back to the default
 	 * store, which is another one's. */
 	if (r != CL_NOTFOUND || (e->own_socket && !e->own_state))
-		return enroll_print_error(e, &err);
+		return tool_print_error(&e->t, &err);
 	return enroll_open_local(e);
 }

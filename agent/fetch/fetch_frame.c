@@ -213,8 +213,10 @@ fetch_frame_on_started(struct fetch *f, struct imsg *m)
 		    UTIL_TIME_ZERO, ans.text);
 	else
 		fetch_send_error(f, a->corr, ans.code, ans.text);
-	/* Its output may follow now: `started` is queued before it. */
-	fetch_work_release(f, a->handle);
+	/* Its output may follow now: `started` is queued before it.  After a
+	 * refusal another may still wait; else its end follows. */
+	if (ans.result == RES_OK || !fetch_ask_is_wanted(f, a))
+		fetch_work_release(f, a->handle);
 	fetch_ask_del(f, a);
  out:
 	fetch_frame_clear_answer(&ans);
@@ -264,11 +266,12 @@ fetch_frame_put_status(struct fetch *f, const char *id, const char *handle)
 	struct fetch_work *w = fetch_work_find_handle(f, handle);
 	struct frame_status s;
 
-	if (w != NULL) {
+	if (w != NULL && w->pid != 0) {
 		fetch_work_put_status(w, id, 0);
 		return;
 	}
-	if (fetch_ask_find_handle(f, MSG_DEV_START, handle) == NULL) {
+	if (w == NULL &&
+	    fetch_ask_find_handle(f, MSG_DEV_START, handle) == NULL) {
 		fetch_send_error(f, id, "unknown_handle",
 		    "this workload is not here");
 		return;

@@ -47,7 +47,7 @@ fetch_get_delay(unsigned int nfailures)
 
 /* ---------------------------------------------------------------- actions */
 
-/* One offer for each workload that may go on. */
+/* One offer for each workload that may go on, or is prepared. */
 static int
 fetch_make_offers(struct fetch *f, struct frame_hello *h)
 {
@@ -59,9 +59,9 @@ fetch_make_offers(struct fetch *f, struct frame_hello *h)
 	if ((h->resume = calloc(f->nworks, sizeof(*h->resume))) == NULL)
 		return CL_NOMEM;
 	TAILQ_FOREACH(w, &f->works, entry) {
-		w->offered = !w->held;
-		if (w->held)
-			continue;
+		/* Nobody of this session waits for its `started`. */
+		w->held = 0;
+		w->offered = 1;
 		o = &h->resume[h->nresume++];
 		o->handle_id = w->handle;
 		o->started_at = w->started_at;

@@ -79,12 +79,24 @@ fetch_work_del(struct fetch_work *w)
 	free(w);
 }
 
-/* DEV_HANDLE: a workload to report about; again after our own restart. */
+/* One that was prepared runs now. */
+static int
+fetch_work_update(struct fetch_work *old, const struct fetch_work *w)
+{
+	old->pid = w->pid;
+	old->started_at = w->started_at;
+	return CL_OK;
+}
+
+/*
+ * DEV_HANDLE: a workload to report about; again after our own restart, and
+ * again with its pid when it was announced while it was prepared.
+ */
 int
 fetch_work_on_handle(struct fetch *f, struct imsg *m)
 {
 	uint64_t acked_raw, acked_norm;
-	struct fetch_work *w;
+	struct fetch_work *w, *old;
 	int r;
 
 	if (f->nworks >= MAX_CONCURRENT + FETCH_OUT_TOLD_MAX)
@@ -100,12 +112,11 @@ fetch_work_on_handle(struct fetch *f, struct imsg *m)
 	w->started_at = buf_get_i64(&m->body);
 	acked_raw = buf_get_u64(&m->body);
 	acked_norm = buf_get_u64(&m->body);
-	if ((r = buf_end(&m->body)) == 0 &&
-	    fetch_work_find_slot(f, w->slot) != NULL)
-		r = CL_EXISTS;
-	if (r == 0)
-		r = spool_open(&w->spool, imsg_take_fd(m), 0);
-	if (r != 0) {
+	old = fetch_work_find_slot(f, w->slot);
+	if ((r = buf_end(&m->body)) == 0)
+		r = old != NULL ? fetch_work_update(old, w) :
+		    spool_open(&w->spool, imsg_take_fd(m), 0);
+	if (r != 0 || old != NULL) {
 		free(w);
 		return r;
 	}
@@ -176,6 +187,12 @@ fetch_work_on_exit(struct fetch *f, struct imsg *m)
 	    (w = fetch_work_find_slot(f, slot)) == NULL || w->exited) {
 		free(error);
 		return r;
+	}
+	/* Its start was refused, and whoever asked was told. */
+	if (w->held && w->pid == 0) {
+		free(error);
+		fetch_work_del(w);
+		return CL_OK;
 	}
 	w->exited = 1;
 	w->state = state;

@@ -121,6 +121,9 @@ void workload_returned(struct workload *w);
 /* Answer all who asked for this start. */
 void workload_answer_started(struct workload *w);
 void workload_announce(struct workload *w);
+/* The start came to nothing: for a session that learned of it by its offer,
+ * in which nobody waits for an answer. */
+void workload_send_failed(struct workload *w, const char *text);
 
 /* workload_shim.c */
 int workload_shim_open(struct workload *w, int fd);

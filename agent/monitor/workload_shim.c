@@ -48,6 +48,7 @@ workload_shim_refuse(struct workload *w, const char *text)
 	for (i = 0; i < w->nasks; i++)
 		start_refuse(w->ws->a, &w->asks[i], NULL, text);
 	w->nasks = 0;
+	workload_send_failed(w, text);
 	workload_forget(w, "not started");
 }
 
@@ -78,6 +79,7 @@ workload_shim_cancel(struct workload *w)
 	for (i = 0; i < w->nasks; i++)
 		start_refuse(w->ws->a, &w->asks[i], NULL, text);
 	w->nasks = 0;
+	workload_send_failed(w, text);
 	w->is_refused = 1;
 	w->nkills = 1;
 	(void)workload_shim_signal(w, SIG_KILL);
@@ -393,6 +395,8 @@ workload_shim_launch(struct workload *w, const struct workload_start *st)
 	if (w->work == NULL)
 		return workload_shim_send_go(w);
 	workload_enter_state(w, WL_PREPARING, "work");
+	/* It may take long: a session that begins meanwhile offers it. */
+	workload_announce(w);
 	work_prepare(w);
 	return CL_OK;
 }

@@ -31,6 +31,7 @@
 #include "common/base/xmem.h"
 #include "agentd.h"
 #include "fetchctl.h"
+#include "start.h"
 #include "wjob.h"
 #include "workload_int.h"
 
@@ -266,17 +267,34 @@ workload_make_wake(struct workload *w)
 /* ------------------------------------------------------------ the fetcher */
 
 static void
-workload_send_exit(struct workload *w)
+workload_send_end(struct workload *w, const struct shim_exit *end)
 {
 	struct buf b;
 
-	if (w->work != NULL)
-		work_announce(w);
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, w->slot);
-	shim_exit_put(&b, &w->end);
+	shim_exit_put(&b, end);
 	fetchctl_send(w->ws->a->fetch, MSG_DEV_EXIT, 0, 0, &b, -1);
 	buf_clear(&b);
+}
+
+static void
+workload_send_exit(struct workload *w)
+{
+	if (w->work != NULL)
+		work_announce(w);
+	workload_send_end(w, &w->end);
+}
+
+void
+workload_send_failed(struct workload *w, const char *text)
+{
+	struct shim_exit end = { .state = HS_FAILED, .exit_code = -1,
+	    .started_at = w->started_at, .finished_at = util_wall_ns() };
+
+	strlcpy(end.error, text, sizeof(end.error));
+	if (!w->is_refused)
+		workload_send_end(w, &end);
 }
 
 void
@@ -286,9 +304,8 @@ workload_announce(struct workload *w)
 	struct buf b;
 	int fd;
 
-	if (w->is_refused || !w->has_spool ||
-	    (w->state != WL_RUNNING && w->state != WL_RETURNING &&
-	    w->state != WL_ENDED) ||
+	if (w->is_refused || !w->has_spool || w->state == WL_DEAD ||
+	    w->state == WL_ADOPTING ||
 	    !fetchctl_is_serving(w->ws->a->fetch, NULL))
 		return;
 	if (handledir_open_spool(&w->dir, O_RDONLY, &fd) != 0) {
@@ -300,7 +317,9 @@ workload_announce(struct workload *w)
 	buf_put_u64(&b, w->slot);
 	buf_put_str(&b, w->handle_id);
 	buf_put_i64(&b, w->pid);
-	buf_put_i64(&b, w->started_at);
+	/* One that is prepared counts from when it was asked for. */
+	buf_put_i64(&b, w->started_at != UTIL_TIME_ZERO ? w->started_at :
+	    util_wall_ns());
 	spool_get_acked(&w->spool, &acked);
 	buf_put_u64(&b, acked.raw);
 	buf_put_u64(&b, acked.norm);
@@ -361,10 +380,11 @@ workloads_answer_again(struct workloads *ws, const char *handle_id,
 	if (w == NULL)
 		return 0;
 	if (w->state == WL_LAUNCHING || w->state == WL_PREPARING) {
-		/* One more than the bound is dropped: its hub asks again or
-		 * learns from the next heartbeat. */
 		if (w->nasks < WORKLOAD_MAX_ASKS)
 			w->asks[w->nasks++] = *ask;
+		else
+			start_refuse(ws->a, ask, "busy",
+			    "this start is asked for too often");
 		return 1;
 	}
 	workload_send_started(w, ask);

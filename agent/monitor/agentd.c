@@ -36,7 +36,8 @@
 #include "sandbox/box/probe.h"
 #include "sandbox/self/self.h"
 #include "fetchctl.h"
-#include "filters.h"
+#include "fetchmsg.h"
+#include "leasing.h"
 #include "workloads.h"
 
 #define AGENTD_STOP_MS 25000	/* gone within this, whatever hangs */
@@ -62,15 +63,24 @@ agentd_init_log(const struct agent_conf *c, const struct agent_flags *f)
 	    (enum log_format)c->log_format);
 }
 
-int
-agentd_is_serving(const struct agentd *a)
-{
-	return !a->stopping;
-}
-
 /* ------------------------------------------------------------------ ending */
 
-void
+/* The parts report: is there nothing more to wait for? */
+static void
+agentd_check_stopped(struct agentd *a)
+{
+	if (!a->stopping || !fetchctl_is_stopped(a->fetch) ||
+	    (a->is_killing && workloads_get_count(a->workloads) > 0))
+		return;
+	event_base_loopbreak(a->base);
+}
+
+/*
+ * End the loop: how the process exits once its children are gone.  Workloads
+ * are ended first when `kill_workloads` is set, else they stay with their
+ * shims and are adopted at the next start.
+ */
+static void
 agentd_stop(struct agentd *a, int exit_status, int kill_workloads)
 {
 	struct timeval tv = { .tv_sec = AGENTD_STOP_MS / 1000 };
@@ -88,15 +98,6 @@ agentd_stop(struct agentd *a, int exit_status, int kill_workloads)
 		workloads_stop_all(a->workloads, "the hub ended this agent");
 	fetchctl_stop(a->fetch);
 	agentd_check_stopped(a);
-}
-
-void
-agentd_check_stopped(struct agentd *a)
-{
-	if (!a->stopping || !fetchctl_is_stopped(a->fetch) ||
-	    (a->is_killing && workloads_get_count(a->workloads) > 0))
-		return;
-	event_base_loopbreak(a->base);
 }
 
 /* ----------------------------------------------------------------- signals */
@@ -230,6 +231,52 @@ agentd_del_events(struct agentd_events *ev)
 		event_free(ev->watchdog);
 }
 
+/* ----------------------------------------------------- who is told of what */
+
+static const struct fetchctl_row agentd_fetch_rows[] = {
+	{ MSG_FETCH_READY, fetchmsg_on_ready },
+	{ MSG_FETCH_STOPPED, fetchmsg_on_stopped },
+	{ MSG_RESOLVE, fetchmsg_on_resolve },
+	{ MSG_SESSION, fetchmsg_on_session },
+	{ MSG_ENROLLED, fetchmsg_on_enrolled },
+	{ MSG_DEV_CAPS, fetchmsg_on_caps },
+	{ MSG_DEV_START, fetchmsg_on_start },
+	{ MSG_BRANCH_OPEN, fetchmsg_on_branch_open },
+	{ MSG_BRANCH_END, fetchmsg_on_branch_end },
+	{ MSG_BRANCH_DROP, fetchmsg_on_branch_drop },
+	{ MSG_DEV_SENT, fetchmsg_on_sent },
+	{ MSG_DEV_ACKED, fetchmsg_on_acked },
+	{ MSG_DEV_TOLD, fetchmsg_on_told },
+	{ MSG_DEV_DONE, fetchmsg_on_done },
+	{ MSG_DEV_STOP, fetchmsg_on_refused },
+	{ MSG_DEV_SIGNAL, fetchmsg_on_signal },
+	{ MSG_DEV_REVOKE, fetchmsg_on_revoke },
+	{ MSG_DEV_REFRESH, fetchmsg_on_refresh },
+	{ 0, NULL }
+};
+
+static void
+agentd_on_link(struct agentd *a, int up)
+{
+	workloads_set_link(a->workloads, up);
+}
+
+static const struct fetchctl_ops agentd_fetch_ops = {
+	.rows = agentd_fetch_rows,
+	.on_link = agentd_on_link,
+	.on_end = incoming_drop_all,
+	.on_stopped = agentd_check_stopped,
+	.stop = agentd_stop,
+};
+
+static const struct workloads_ops agentd_workloads_ops = {
+	.on_fewer = agentd_check_stopped,
+	.on_end = leasing_on_end,
+	.on_forced = leasing_on_forced,
+	.on_redacted = leasing_on_redacted,
+	.on_free = leasing_clear,
+};
+
 /* -------------------------------------------------------------------- main */
 
 /* -t and -T: the exit status, or -1 when there is more to do. */
@@ -260,7 +307,7 @@ agentd_confine(struct agentd *a)
 	struct probe probe;
 	int r;
 
-	if ((r = filters_make(a)) != 0)
+	if ((r = shims_make_filters(a)) != 0)
 		fatal("confine", "step=filters reason=\"%s\"",
 		    cl_strerror(r));
 	if (a->conf.shim_socket == NULL) {
@@ -312,9 +359,10 @@ agentd_serve(struct agentd *a)
 	memset(&ev, 0, sizeof(ev));
 	a->exit_status = 1;
 	if ((a->base = event_base_new()) == NULL ||
-	    (a->fetch = fetchctl_new(a)) == NULL)
+	    (a->fetch = fetchctl_new(a, &agentd_fetch_ops)) == NULL)
 		fatal("start", "reason=\"no event loop\"");
-	if (workloads_new(a, &a->workloads, &what) != 0) {
+	if (workloads_new(a, &agentd_workloads_ops, &a->workloads,
+	    &what) != 0) {
 		log_error("start", "result=failed what=directory value=%s "
 		    "reason=\"%s\"", what, strerror(errno));
 	} else if (agentd_add_events(a, &ev) == 0 &&

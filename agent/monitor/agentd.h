@@ -87,15 +87,4 @@ void startup_clear(struct agentd *a);
 int startup_save_enrolled(struct agentd *a, const char *agent_id,
     const char *credential);
 
-/*
- * End the loop: how the process exits once its children are gone.  Workloads
- * are ended first when `kill_workloads` is set, else they stay with their
- * shims and are adopted at the next start.
- */
-void agentd_stop(struct agentd *a, int exit_status, int kill_workloads);
-/* The parts report: nothing more to wait for. */
-void agentd_check_stopped(struct agentd *a);
-/* Only for the tables of running things: 1 while work may begin. */
-int agentd_is_serving(const struct agentd *a);
-
 #endif

@@ -28,8 +28,9 @@
 #include "common/base/xmem.h"
 #include "sandbox/box/spawn.h"
 #include "agentd.h"
-#include "fetchctl_int.h"
-#include "workloads.h"
+#include "fetchctl.h"
+
+static void fetchctl_check_gone(struct fetchctl *f);
 
 static const char *const fetchctl_links[] = {
 	"?", "connecting", "up", "down"
@@ -169,11 +170,12 @@ fetchctl_on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 struct fetchctl *
-fetchctl_new(struct agentd *a)
+fetchctl_new(struct agentd *a, const struct fetchctl_ops *ops)
 {
 	struct fetchctl *f = xcalloc(1, sizeof(*f));
 
 	f->a = a;
+	f->ops = ops;
 	f->backoff_ms = CHILD_BACKOFF_MIN_MS;
 	f->link = LINK_DOWN;
 	f->timer = event_new(a->base, -1, 0, fetchctl_on_timer, f);
@@ -202,7 +204,20 @@ void
 fetchctl_set_link(struct fetchctl *f, int link)
 {
 	f->link = link;
-	workloads_set_link(f->a->workloads, link == LINK_UP);
+	f->ops->on_link(f->a, link == LINK_UP);
+}
+
+static int
+fetchctl_on_msg(void *arg, struct imsg *m, union msg_any *v)
+{
+	const struct fetchctl *f = arg;
+	const struct fetchctl_row *row;
+
+	(void)v;
+	for (row = f->ops->rows; row->type != 0; row++)
+		if (row->type == m->type)
+			return row->fn(arg, m);
+	return CL_FORMAT;	/* RES_ADDRS belongs to the other role */
 }
 
 /* The channel is over; the process is ended, whatever it still does. */
@@ -217,7 +232,7 @@ fetchctl_on_end(void *arg, const char *why)
 	f->is_serving = 0;
 	fetchctl_set_link(f, LINK_DOWN);
 	resolve_stop(&f->resolve);
-	incoming_drop_all(f->a);
+	f->ops->on_end(f->a);
 	if (f->pid > 0)
 		(void)kill(f->pid, SIGKILL);
 	else
@@ -260,20 +275,20 @@ fetchctl_start(struct fetchctl *f)
  * its end is ours: it has said on stderr which value it cannot use (a CA
  * file without a certificate, for instance), and it would say it again.
  */
-void
+static void
 fetchctl_check_gone(struct fetchctl *f)
 {
 	if (f->pid > 0 || f->chan.is_open)
 		return;
 	event_del(f->timer);
 	if (f->is_stopping) {
-		agentd_check_stopped(f->a);
+		f->ops->on_stopped(f->a);
 		return;
 	}
 	if (!f->was_ready) {
 		log_error("start", "result=failed what=agentd-fetch "
 		    "reason=\"it ended before it was ready\"");
-		agentd_stop(f->a, 1, 0);
+		f->ops->stop(f->a, 1, 0);
 		return;
 	}
 	log_info("child-respawn", "child=agentd-fetch in_ms=%lld",
@@ -312,7 +327,7 @@ int
 fetchctl_on_exit(struct fetchctl *f, pid_t pid, int status)
 {
 	if (resolve_on_exit(&f->resolve, pid)) {
-		agentd_check_stopped(f->a);
+		f->ops->on_stopped(f->a);
 		return 1;
 	}
 	if (pid != f->pid)

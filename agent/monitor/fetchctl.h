@@ -5,7 +5,8 @@
  * The monitor's side of agentd-fetch: started as `agentd-fetch session`,
  * watched, answered, and started again when it dies.  Names are looked up by
  * a second process of the same program, `agentd-fetch resolver`, one for
- * each question.  Rows: DEV_FETCH_CATALOGUE in common/msg/msgcat.h.
+ * each question.  Rows: DEV_FETCH_CATALOGUE in common/msg/msgcat.h; what it
+ * asks is served by fetchmsg.h.
  */
 #ifndef CLOOP_FETCHCTL_H
 #define CLOOP_FETCHCTL_H
@@ -15,12 +16,48 @@
 #include <stdint.h>
 
 #include "common/msg/buf.h"
+#include "common/msg/chan.h"
+#include "resolve.h"
 
 struct agentd;
+struct event;
 struct fetchctl;
 
+/* Whom it tells; main() says who that is. */
+struct fetchctl_ops {
+	const struct fetchctl_row {	/* what it may say, to 0 */
+		uint32_t type;
+		/* CL_FORMAT ends the fetcher. */
+		int (*fn)(struct fetchctl *f, struct imsg *m);
+	} *rows;
+	void (*on_link)(struct agentd *a, int up);
+	/* It is gone, with all that it began. */
+	void (*on_end)(struct agentd *a);
+	/* No process of ours is left. */
+	void (*on_stopped)(struct agentd *a);
+	/* The agent is to end: agentd_stop(). */
+	void (*stop)(struct agentd *a, int exit_status, int kill_workloads);
+};
+
+struct fetchctl {
+	struct agentd *a;
+	const struct fetchctl_ops *ops;
+	pid_t pid;		/* 0: none */
+	struct chan chan;
+	uint64_t generation;	/* of the process: answers are for one */
+	int is_serving;		/* between READY and its end */
+	int was_ready;		/* once, by any of them */
+	int is_stopping;
+	int link;		/* LINK_* */
+	uint16_t negotiated;
+	int64_t backoff_ms;	/* before the next one is started */
+	struct event *timer;	/* ready, respawn or stop deadline */
+	struct resolve resolve;
+};
+
 /* Nothing runs yet. */
-struct fetchctl *fetchctl_new(struct agentd *a);
+struct fetchctl *fetchctl_new(struct agentd *a,
+    const struct fetchctl_ops *ops);
 void fetchctl_free(struct fetchctl *f);
 
 /* Start the fetcher.  0, or CL_* when it cannot even be executed. */
@@ -43,6 +80,8 @@ void fetchctl_send(struct fetchctl *f, uint32_t type, uint64_t id,
 int fetchctl_is_serving(const struct fetchctl *f, uint64_t *generationp);
 /* 1 while its session with the hub is up. */
 int fetchctl_is_link_up(const struct fetchctl *f);
+int fetchctl_send_bearer(struct fetchctl *f);
+void fetchctl_set_link(struct fetchctl *f, int link);
 /* One line about it for the state dump. */
 void fetchctl_log_state(const struct fetchctl *f);
 

@@ -32,7 +32,6 @@
 #include "common/base/util.h"
 #include "common/base/xmem.h"
 #include "common/model/spec.h"
-#include "secretfiles_int.h"
 
 #define MAX_SECRET_FILES 16384		/* a frame holds fewer */
 #define SECRETFILES_DEFAULT_MODE 0600

@@ -16,6 +16,7 @@
 #ifndef CLOOP_SECRETFILES_H
 #define CLOOP_SECRETFILES_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <stddef.h>
@@ -110,5 +111,15 @@ void secretfiles_wipe(struct secretset *s, struct secretnote *note);
  */
 size_t secretfiles_sweep(const char *base, uid_t own, uid_t work,
     int64_t min_age_s, struct secretnote *note);
+
+/* ---------------------------- between secretfiles.c and secretfiles_wipe.c */
+
+/* The directory as it was made; CL_NOTFOUND when it is gone. */
+int secretfiles_open_dir(const struct secretset *s, size_t dir, int *fdp);
+/* 1 when the name still is the file that was placed; its state in *st. */
+int secretfiles_is_placed(const struct secretset *s, size_t file, int dir_fd,
+    struct stat *st);
+/* Without the white space around it; NULL when out of memory. */
+char *secretfiles_trim(const char *text);
 
 #endif

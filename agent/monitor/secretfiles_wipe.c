@@ -23,7 +23,7 @@
 
 #include "common/base/err.h"
 #include "common/base/util.h"
-#include "secretfiles_int.h"
+#include "secretfiles.h"
 
 #define WIPE_BLOCK_LEN 65536
 #define WIPE_MAX_DEPTH 16

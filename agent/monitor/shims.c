@@ -2,9 +2,11 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Starting shims, in the device monitor.  cloop-shimd is as much root as we
- * are and reads nothing from outside; still, what it says is held against
- * the catalogue, and it cannot keep us longer than its time.
+ * Starting shims, in the device monitor, and giving each its orders: a
+ * workload's and those of the jobs before and after it alike.  cloop-shimd
+ * is as much root as we are and reads nothing from outside; still, what it
+ * says is held against the catalogue, and it cannot keep us longer than its
+ * time.
  */
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -17,21 +19,21 @@
 
 #include <bsd/string.h>
 
+#include <event2/event.h>
+
 #include "shims.h"
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "sandbox/box/cgroup.h"
+#include "sandbox/box/shim.h"
 #include "sandbox/box/spawn.h"
+#include "sandbox/self/bpf.h"
 #include "agentd.h"
+#include "handledir.h"
 
 #define SHIMS_QUEUE 4		/* one request at a time, and sweeps */
-
-void
-shims_close(struct agentd *a)
-{
-	chan_close(&a->shims.chan);
-}
 
 static int
 shims_connect(const char *path, int *fdp)
@@ -103,7 +105,7 @@ shims_open(struct agentd *a)
 		return r;
 	if ((r = shims_say_hello(s)) != CL_OK) {
 		saved = errno;
-		shims_close(a);
+		chan_close(&a->shims.chan);
 		errno = saved;
 	}
 	return r;
@@ -145,7 +147,7 @@ shims_start_there(struct agentd *a, pid_t *pidp, int *fdp)
 		error = errno;
 	/* Without its word, the next one would be taken for the next shim's. */
 	if (r != CL_OK)
-		shims_close(a);
+		chan_close(&a->shims.chan);
 	close(fds[0]);
 	errno = error;
 	return r != CL_OK ? r : CL_SYSTEM;
@@ -169,20 +171,129 @@ shims_start(struct agentd *a, pid_t *pidp, int *fdp)
 	return r;
 }
 
+/* ----------------------------------------------------- what they are given */
+
 int
+shims_make_filters(struct agentd *a)
+{
+	struct bpf_set set;
+	struct buf b;
+	int r;
+
+	if ((r = bpf_set_make(&set)) != CL_OK)
+		return r;
+	buf_init(&b, MAX_FILTERS_LEN);
+	bpf_set_put(&b, &set);
+	bpf_set_clear(&set);
+	a->filters_len = (uint32_t)b.len;
+	if ((r = buf_error(&b)) == CL_OK)
+		r = util_make_memfd(b.data, b.len, &a->filters_fd);
+	buf_clear(&b);
+	return r;
+}
+
+int
+shims_send_fd(struct chan *c, uint32_t type, int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy == -1 ? CL_SYSTEM : chan_send(c, type, 0, NULL, copy);
+}
+
+static int
+shims_send_filters(const struct agentd *a, struct chan *c)
+{
+	int copy = fcntl(a->filters_fd, F_DUPFD_CLOEXEC, 0), r;
+	struct buf b;
+
+	if (copy == -1)
+		return CL_SYSTEM;
+	buf_init(&b, 4);
+	buf_put_u32(&b, a->filters_len);
+	r = chan_send_buf(c, MSG_SHIM_FILTERS, 0, &b, copy);
+	buf_clear(&b);
+	return r;
+}
+
+static int
+shims_send_job(struct chan *c, const struct shim_job *job)
+{
+	struct buf b;
+	int r;
+
+	buf_init(&b, MAX_SPEC_LEN);
+	shim_job_put(&b, job);
+	if ((r = buf_error(&b)) == 0)
+		r = chan_send_memfd(c, MSG_SHIM_JOB, 0, b.data, b.len);
+	buf_clear(&b);
+	return r;
+}
+
+int
+shims_send_setup(const struct agentd *a, struct chan *c,
+    const struct shims_setup *s)
+{
+	int fd, r;
+
+	if ((r = shims_send_job(c, s->job)) != 0 ||
+	    (r = handledir_open_spool(s->dir, O_RDWR, &fd)) != 0 ||
+	    (r = chan_send(c, MSG_SHIM_SPOOL, 0, NULL, fd)) != 0 ||
+	    (r = shims_send_fd(c, MSG_SHIM_WAKE, s->wake_fd)) != 0 ||
+	    (r = shims_send_fd(c, MSG_SHIM_DIR, s->dir->fd)) != 0 ||
+	    (r = shims_send_fd(c, MSG_SHIM_TREE, s->tree_fd)) != 0)
+		return r;
+	return shims_send_filters(a, c);
+}
+
+/* ---------------------------------------------------------- what they leave */
+
+static void
+shims_on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+	struct agentd *a = arg;
+
+	(void)fd;
+	(void)what;
+	if (cgroup_sweep())
+		shims_sweep(a);
+}
+
+/* Ours: a moment after the last process in it. */
+static void
+shims_sweep_here(struct agentd *a)
+{
+	static const struct timeval pause = { .tv_sec = 1 };
+
+	if (a->shims.sweep == NULL)
+		a->shims.sweep = evtimer_new(a->base, shims_on_sweep, a);
+	if (a->shims.sweep != NULL && !evtimer_pending(a->shims.sweep, NULL))
+		evtimer_add(a->shims.sweep, &pause);
+}
+
+void
 shims_sweep(struct agentd *a)
 {
 	int i;
 
-	if (a->conf.shim_socket == NULL)
-		return 0;
+	if (a->conf.shim_socket == NULL) {
+		shims_sweep_here(a);
+		return;
+	}
 	/* The one that started them may have been replaced meanwhile: they
 	 * are no children of the next, which hears of it from us. */
 	for (i = 0; i < 2 && shims_open(a) == CL_OK; i++) {
 		if (chan_send(&a->shims.chan, MSG_SHIMD_SWEEP, 0, NULL,
 		    -1) == CL_OK)
 			break;
-		shims_close(a);
+		chan_close(&a->shims.chan);
 	}
-	return 1;
+}
+
+void
+shims_close(struct agentd *a)
+{
+	if (a->shims.sweep != NULL)
+		event_free(a->shims.sweep);
+	a->shims.sweep = NULL;
+	chan_close(&a->shims.chan);
 }

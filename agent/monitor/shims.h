@@ -15,9 +15,13 @@
 #include "common/msg/chan.h"
 
 struct agentd;
+struct event;
+struct handledir;
+struct shim_job;
 
 struct shims {
 	struct chan chan;	/* to cloop-shimd */
+	struct event *sweep;	/* of the cgroups our own ones left */
 };
 
 /*
@@ -34,8 +38,26 @@ int shims_open(struct agentd *a);
  * that was started all the same finds its channel closed, and ends.
  */
 int shims_start(struct agentd *a, pid_t *pidp, int *fdp);
-/* Shims have ended.  1: cloop-shimd removes what they left; 0: we do. */
-int shims_sweep(struct agentd *a);
+/* Shims have ended; one that was killed left its cgroup: it is removed, by
+ * cloop-shimd or by us. */
+void shims_sweep(struct agentd *a);
 void shims_close(struct agentd *a);
+
+/* Compile the allow-lists of all shims into a->filters_fd.  CL_SYSTEM,
+ * CL_NOMEM. */
+int shims_make_filters(struct agentd *a);
+
+/* What a shim needs before its GO; all borrowed. */
+struct shims_setup {
+	const struct shim_job *job;
+	const struct handledir *dir;
+	int wake_fd;
+	int tree_fd;
+};
+/* To one that waits for its orders.  As chan_send. */
+int shims_send_setup(const struct agentd *a, struct chan *c,
+    const struct shims_setup *s);
+/* A copy of one of our descriptors. */
+int shims_send_fd(struct chan *c, uint32_t type, int fd);
 
 #endif

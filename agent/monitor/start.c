@@ -21,37 +21,13 @@
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
-#include "common/base/util.h"
 #include "common/model/spec.h"
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
 #include "common/output/redact.h"
 #include "sandbox/box/shim.h"
 #include "agentd.h"
-#include "fetchctl.h"
 #include "vault.h"
 #include "work.h"
 #include "workloads.h"
-
-void
-start_refuse(struct agentd *a, const struct workload_ask *ask,
-    const char *code, const char *text)
-{
-	char cut[MAX_ERROR_TEXT_LEN + 1];
-	struct buf b;
-
-	strlcpy(cut, text, sizeof(cut));
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, 0);
-	buf_put_u8(&b, code != NULL ? RES_ERROR_FRAME : RES_NOT_STARTED);
-	buf_put_str(&b, code);
-	buf_put_str(&b, cut);
-	buf_put_i64(&b, 0);
-	buf_put_i64(&b, UTIL_TIME_ZERO);
-	fetchctl_send(a->fetch, MSG_DEV_START_ANS, ask->id, ask->generation,
-	    &b, -1);
-	buf_clear(&b);
-}
 
 /* One start under way. */
 struct start {
@@ -79,7 +55,7 @@ start_refuse_log(struct start *st, const char *code, const char *text)
 	redact_format(st->redact, text, clean, sizeof(clean));
 	log_info("start-refused", "handle=%s code=%s reason=%s",
 	    log_q(st->handle_id), code == NULL ? "-" : code, log_q(clean));
-	start_refuse(st->a, st->ask, code, clean);
+	workloads_refuse(st->a->workloads, st->ask, code, clean);
 }
 
 /* Where the work directory could not be had: code or text of the answer. */
@@ -219,8 +195,8 @@ start_launch(struct start *st)
 	if (r != 0) {
 		log_error("start", "handle=%s reason=\"%s\"",
 		    log_q(st->handle_id), cl_strerror(r));
-		start_refuse(st->a, st->ask, NULL, r == CL_SYSTEM &&
-		    (errno == ENOSPC || errno == EDQUOT) ?
+		workloads_refuse(st->a->workloads, st->ask, NULL,
+		    r == CL_SYSTEM && (errno == ENOSPC || errno == EDQUOT) ?
 		    "the device's disk is full" :
 		    "the workload's supervisor cannot be started");
 	}
@@ -250,13 +226,13 @@ start_serve(struct start *st)
 	if (workloads_answer_again(st->a->workloads, st->handle_id, st->ask))
 		return;
 	if (start_make_redact(st) != 0) {
-		start_refuse(st->a, st->ask, NULL,
+		workloads_refuse(st->a->workloads, st->ask, NULL,
 		    "the start carries more secrets than can be redacted");
 		return;
 	}
 	if (start_check(st) != 0)
 		return;
-	if (!agentd_is_serving(st->a))
+	if (st->a->stopping)
 		start_refuse_log(st, "busy", "the device is shutting down");
 	else if (workloads_is_full(st->a->workloads))
 		start_refuse_log(st, "busy",

@@ -45,8 +45,4 @@ int start_make_step(const struct agentd *a, const char *handle_id,
     const char *program, const char *tree, int64_t timeout_s,
     struct shim_job *job);
 
-/* Refuse: an error frame (code) or started.error (code NULL). */
-void start_refuse(struct agentd *a, const struct workload_ask *ask,
-    const char *code, const char *text);
-
 #endif

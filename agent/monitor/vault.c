@@ -25,7 +25,7 @@
 #include "common/base/util.h"
 #include "common/model/spec.h"
 #include "common/msg/buf.h"
-#include "secretfiles_int.h"
+#include "secretfiles.h"
 
 #define VAULT_VERSION 1
 #define VAULT_TMP VAULT_RECORD ".tmp"

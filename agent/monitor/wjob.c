@@ -28,16 +28,18 @@
 #include "common/base/xmem.h"
 #include "common/model/devjob.h"
 #include "agentd.h"
-#include "filters.h"
+#include "handledir.h"
+#include "shims.h"
 #include "start.h"
-#include "workload_int.h"
 
 #define WJOB_QUEUE 32
 /* Its own deadline comes first, and leaves it time to roll back. */
 #define WJOB_GRACE_S 60
 
 struct wjob {
-	struct workload *w;
+	struct agentd *a;
+	void *arg;
+	char handle_id[MAX_ID_LEN + 1];
 	struct chan shim;
 	struct chan job;
 	struct event *timer;
@@ -72,7 +74,7 @@ wjob_on_turn(evutil_socket_t fd, short what, void *arg)
 		j->res.error = strdup(j->failure[0] != '\0' ? j->failure :
 		    "the job ended without a result");
 	}
-	j->done(j->w, &j->res);
+	j->done(j->arg, &j->res);
 }
 
 /* Over: nothing of it is waited for any more. */
@@ -116,7 +118,7 @@ wjob_on_end(void *arg, const char *why)
 	if (why == NULL)
 		return;		/* its shim says how it ended */
 	log_error("child-violation", "child=job handle=%s reason=%s",
-	    log_q(j->w->handle_id), log_q(why));
+	    log_q(j->handle_id), log_q(why));
 	wjob_fail(j, "the job broke the rules of its channel");
 	wjob_kill(j);
 }
@@ -176,32 +178,16 @@ wjob_on_shim_end(void *arg, const char *why)
 
 	if (why != NULL) {
 		log_error("child-violation", "child=cloop-shim handle=%s "
-		    "reason=%s", log_q(j->w->handle_id), log_q(why));
+		    "reason=%s", log_q(j->handle_id), log_q(why));
 		wjob_kill(j);
 	}
-	workloads_sweep_groups(j->w->ws);
+	shims_sweep(j->a);
 	wjob_fail(j, "the job's supervisor died");
 	/* What the job said before is in its channel: read that first. */
 	wjob_finish(j);
 }
 
 /* ------------------------------------------------------------------ launch */
-
-static int
-wjob_send_memfd(struct chan *c, uint32_t type, const struct buf *b)
-{
-	int r = buf_error(b);
-
-	return r != 0 ? r : chan_send_memfd(c, type, 0, b->data, b->len);
-}
-
-static int
-wjob_send_fd(struct chan *c, uint32_t type, int fd)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	return copy == -1 ? CL_SYSTEM : chan_send(c, type, 0, NULL, copy);
-}
 
 /* The orders of the job itself. */
 static int
@@ -212,39 +198,31 @@ wjob_send_plan(struct wjob *j, const struct wjob_opts *o)
 
 	buf_init(&b, MAX_DEVJOB_LEN);
 	field_put(&devjob_plan_table, o->plan, &b);
-	r = wjob_send_memfd(&j->job, MSG_JOB_PLAN, &b);
+	if ((r = buf_error(&b)) == 0)
+		r = chan_send_memfd(&j->job, MSG_JOB_PLAN, 0, b.data, b.len);
 	buf_clear(&b);		/* wipes */
 	if (r == 0 && o->file_fd != -1)
-		r = wjob_send_fd(&j->job, MSG_JOB_FILE, o->file_fd);
+		r = shims_send_fd(&j->job, MSG_JOB_FILE, o->file_fd);
 	return r != 0 ? r : chan_send(&j->job, MSG_JOB_GO, 0, NULL, -1);
 }
 
 static int
 wjob_send_all(struct wjob *j, const struct wjob_opts *o, int job_fd)
 {
-	struct workload *w = j->w;
 	struct shim_job job;
-	struct buf b;
-	int fd, r;
+	struct shims_setup setup = { .job = &job, .dir = o->dir,
+	    .wake_fd = o->wake_fd, .tree_fd = o->tree_fd };
+	int r;
 
-	if ((r = start_make_step(w->ws->a, w->handle_id, o->program, o->tree,
+	if ((r = start_make_step(j->a, o->handle_id, o->program, o->tree,
 	    o->plan->timeout_s + WJOB_GRACE_S, &job)) != 0)
 		return r;
 	job.peers = o->peers;
-	buf_init(&b, MAX_SPEC_LEN);
-	shim_job_put(&b, &job);
+	r = shims_send_setup(j->a, &j->shim, &setup);
 	memset(&job.peers, 0, sizeof(job.peers));	/* not ours */
-	r = wjob_send_memfd(&j->shim, MSG_SHIM_JOB, &b);
-	buf_clear(&b);
 	shim_job_clear(&job);
-	if (r != 0 ||
-	    (r = handledir_open_spool(&w->dir, O_RDWR, &fd)) != 0 ||
-	    (r = chan_send(&j->shim, MSG_SHIM_SPOOL, 0, NULL, fd)) != 0 ||
-	    (r = wjob_send_fd(&j->shim, MSG_SHIM_WAKE, w->wake_fd)) != 0 ||
-	    (r = wjob_send_fd(&j->shim, MSG_SHIM_DIR, w->dir.fd)) != 0 ||
-	    (r = wjob_send_fd(&j->shim, MSG_SHIM_TREE, o->tree_fd)) != 0 ||
-	    (r = filters_send(w->ws->a, &j->shim)) != 0 ||
-	    (r = wjob_send_fd(&j->shim, MSG_SHIM_STDIN, job_fd)) != 0)
+	if (r != 0 || (r = shims_send_fd(&j->shim, MSG_SHIM_STDIN,
+	    job_fd)) != 0)
 		return r;
 	return chan_send(&j->shim, MSG_SHIM_GO, 0, NULL, -1);
 }
@@ -274,14 +252,14 @@ wjob_set_timer(struct wjob *j, int64_t s)
 static int
 wjob_open(struct wjob *j, const struct wjob_opts *o)
 {
-	struct event_base *base = j->w->ws->a->base;
+	struct event_base *base = j->a->base;
 	int fds[2], fd, r;
 
 	j->timer = event_new(base, -1, 0, wjob_on_timer, j);
 	j->turn = event_new(base, -1, 0, wjob_on_turn, j);
 	if (j->timer == NULL || j->turn == NULL)
 		return CL_NOMEM;
-	if ((r = shims_start(j->w->ws->a, &j->pid, &fd)) != 0)
+	if ((r = shims_start(j->a, &j->pid, &fd)) != 0)
 		return r;
 	j->ticks = procid_load_ticks(j->pid);
 	if ((r = chan_open(&j->shim, base, fd, MSG_S2M, MSG_M2S, WJOB_QUEUE,
@@ -300,13 +278,15 @@ wjob_open(struct wjob *j, const struct wjob_opts *o)
 }
 
 int
-wjob_start(struct workload *w, const struct wjob_opts *o, struct wjob **jobp)
+wjob_start(struct agentd *a, const struct wjob_opts *o, struct wjob **jobp)
 {
 	struct wjob *j = xcalloc(1, sizeof(*j));
 	int r;
 
 	*jobp = NULL;
-	j->w = w;
+	j->a = a;
+	j->arg = o->arg;
+	strlcpy(j->handle_id, o->handle_id, sizeof(j->handle_id));
 	j->done = o->done;
 	field_init(&devjob_result_table, &j->res);
 	r = wjob_open(j, o);
@@ -316,13 +296,13 @@ wjob_start(struct workload *w, const struct wjob_opts *o, struct wjob **jobp)
 	secret_clear(&o->plan->seed);
 	if (r != 0) {
 		log_error("job-start", "program=%s handle=%s reason=\"%s\"",
-		    o->program, log_q(w->handle_id), cl_strerror(r));
+		    o->program, log_q(j->handle_id), cl_strerror(r));
 		wjob_free(j);
 		return r;
 	}
 	wjob_set_timer(j, o->plan->timeout_s + 2 * WJOB_GRACE_S);
 	log_info("job-start", "program=%s handle=%s shim=%ld", o->program,
-	    log_q(w->handle_id), (long)j->pid);
+	    log_q(j->handle_id), (long)j->pid);
 	*jobp = j;
 	return CL_OK;
 }

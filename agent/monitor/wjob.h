@@ -13,30 +13,35 @@
 
 #include "sandbox/box/shim.h"
 
+struct agentd;
 struct devjob_plan;
 struct devjob_result;
+struct handledir;
 struct wjob;
-struct workload;
 
 /*
  * Called once, from the loop, on every path: a job that died or lied has the
  * outcome DEVJOB_FAILED with a reason.  The result is borrowed from the
  * job, which its owner may free in here.
  */
-typedef void wjob_fn(struct workload *w, const struct devjob_result *res);
+typedef void wjob_fn(void *arg, const struct devjob_result *res);
 
 struct wjob_opts {
 	const char *program;		/* "cloop-git" */
 	struct devjob_plan *plan;	/* borrowed; its secrets are wiped */
+	const char *handle_id;
+	const struct handledir *dir;	/* borrowed, as wake_fd */
+	int wake_fd;
 	const char *tree;		/* path of the tree */
 	int tree_fd;			/* borrowed */
 	int file_fd;			/* JOB_FILE; taken; -1: none */
 	struct shim_list peers;		/* borrowed; of shim_job */
 	wjob_fn *done;
+	void *arg;
 };
 
 /* CL_*; `done` is not called then. */
-int wjob_start(struct workload *w, const struct wjob_opts *o,
+int wjob_start(struct agentd *a, const struct wjob_opts *o,
     struct wjob **jobp);
 /* TERM, so that it can roll back; KILL when it does not. */
 void wjob_cancel(struct wjob *j);

@@ -4,7 +4,9 @@
  *
  * The plan of a start's work, in the device monitor.  The spec was checked
  * by spec_check(); what is decided here needs this device's configuration,
- * the clock, or the shipped branch.
+ * the clock, git on the PATH, or the shipped branch.  Its record in the handle
+ * directory lets an agent that comes after us give the work back all the same;
+ * no secret is in it, and who could write it is us.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,13 +24,19 @@
 #include "common/base/xmem.h"
 #include "common/json/jsonw.h"
 #include "common/model/spec.h"
+#include "common/msg/buf.h"
 #include "common/output/redact.h"
 #include "sandbox/box/spawn.h"
 #include "agentd.h"
+#include "handledir.h"
 #include "incoming.h"
 #include "wjob.h"
-#include "work_int.h"
+#include "work.h"
 
+#define WORK_FILE "work"
+#define WORK_TMP "work.tmp"
+#define WORK_MAGIC 0x43574b31U		/* "CWK1" */
+#define MAX_WORK_LEN 65536
 #define WORK_PROVISION_S (30 * 60)
 
 /* What may pass from our environment to git. */
@@ -39,12 +47,34 @@ static const char *const work_env[] = {
 static const char *const work_ca_env[] = { "GIT_SSL_CAINFO",
 	"SSL_CERT_FILE" };
 
+static const struct field work_record_table_rows[] = {
+	F_STR(struct work_record, tree, "tree", 0, MAX_PATH_LEN),
+	F_STR(struct work_record, git, "git", 0, MAX_PATH_LEN),
+	F_STR(struct work_record, mode, "mode", 0, 64),
+	F_STR(struct work_record, branch, "branch", 0, 255),
+	F_STR(struct work_record, base, "base", 0, 64),
+	F_STR(struct work_record, message, "message", 0, 4096),
+	F_INT(struct work_record, max_bundle_bytes, "max_bundle_bytes", 0, 0,
+	    MAX_BUNDLE_LEN),
+	F_STR(struct work_record, repo, "repo", 0, MAX_URL_LEN),
+	F_STR(struct work_record, username, "username", 0, MAX_PATH_LEN),
+	F_BOOL(struct work_record, has_password, "has_password", 0),
+	F_BOOL(struct work_record, hide_cloop, "hide_cloop", 0),
+	F_BOOL(struct work_record, is_seeded, "is_seeded", 0),
+	F_BOOL(struct work_record, is_returned, "is_returned", 0),
+	F_OBJ(struct work_record, res, "res", 0, &devjob_result_table),
+	F_BOOL(struct work_record, has_project, "has_project", 0),
+	F_STR(struct work_record, project_error, "project_error", 0,
+	    MAX_ERROR_TEXT_LEN),
+};
+F_TABLE(work_record_table, struct work_record);
+
 void
 work_free(struct work *k)
 {
 	if (k == NULL)
 		return;
-	work_clear_record(&k->rec);
+	field_clear(&work_record_table, &k->rec);
 	field_clear(&devjob_plan_table, &k->prov);
 	secret_clear(&k->seed);
 	secret_clear(&k->password);
@@ -63,6 +93,80 @@ static char *
 work_dup(const char *s)
 {
 	return xstrdup(s == NULL ? "" : s);
+}
+
+/* ------------------------------------------------- what this device can do */
+
+int
+work_find_git(const struct agentd *a, char *dst, size_t dstlen)
+{
+	struct environment env;
+	int found;
+
+	environment_init(&env, getenv("PATH"), NULL);
+	found = environment_find_program(&env, "git", dst, dstlen);
+	environment_clear(&env);
+	(void)a;
+	return found;
+}
+
+static int
+work_needs_git(const struct spec *s)
+{
+	return rule_is_one_of(s->workspace.kind, "git bundle") ||
+	    !rule_is_empty(s->write_back.mode);
+}
+
+/* Host of an https URL without its port. */
+static int
+work_is_host(const char *url, const char *host)
+{
+	const char *p = strncasecmp(url, "https://", 8) == 0 ? url + 8 : url;
+	size_t all = strcspn(p, "/"), bare = all, n = strlen(host);
+	const char *colon;
+
+	colon = memrchr(p, ':', all);
+	if (colon != NULL && memchr(colon, ']', all - (size_t)(colon - p)) ==
+	    NULL)
+		bare = (size_t)(colon - p);
+	return (n == all && strncasecmp(p, host, n) == 0) ||
+	    (n == bare && strncasecmp(p, host, n) == 0);
+}
+
+static const char *
+work_check_credential(const struct spec *s)
+{
+	const struct spec_credential *c = s->workspace_credential;
+
+	if (c == NULL || !rule_is_equal(s->workspace.kind, "git"))
+		return NULL;
+	if (!rule_is_empty(c->host) &&
+	    !work_is_host(s->workspace.repo, c->host))
+		return "the workspace credential is for another host than "
+		    "the repository's";
+	if (c->expires_at != UTIL_TIME_ZERO &&
+	    c->expires_at <= util_wall_ns())
+		return "the workspace credential has expired";
+	return NULL;
+}
+
+const char *
+work_check(const struct agentd *a, const struct spec *s)
+{
+	char path[MAX_PATH_LEN + 1];
+
+	if (rule_is_equal(s->workspace.kind, "bind"))
+		return "workspace kind bind: this device shares no file "
+		    "system with the hub";
+	if (rule_is_equal(s->workspace.kind, "executor") &&
+	    s->project_seed_len == 0)
+		return "workspace kind executor: it needs a project seed";
+	if (s->project_seed_len > 0 && !a->conf.accept_project_seed)
+		return "this device accepts no project seed "
+		    "(AcceptProjectSeed no)";
+	if (work_needs_git(s) && !work_find_git(a, path, sizeof(path)))
+		return "git is not installed on this device";
+	return work_check_credential(s);
 }
 
 /* --------------------------------------------------------------- the plan */
@@ -254,6 +358,87 @@ work_make(struct agentd *a, const struct spec *s, const char *handle_id,
 		r = CL_SYSTEM;
 	else
 		r = work_put_all(a, s, handle_id, k, whyp);
+	if (r != 0) {
+		work_free(k);
+		return r;
+	}
+	*workp = k;
+	return CL_OK;
+}
+
+/* --------------------------------------------------- the next agent's copy */
+
+int
+work_save(const struct work *k, const struct handledir *d)
+{
+	struct buf b;
+	int fd = -1, r;
+
+	buf_init(&b, MAX_WORK_LEN);
+	buf_put_u32(&b, WORK_MAGIC);
+	field_put(&work_record_table, &k->rec, &b);
+	if ((r = buf_error(&b)) != 0)
+		goto out;
+	(void)unlinkat(d->fd, WORK_TMP, 0);
+	fd = openat(d->fd, WORK_TMP, O_WRONLY | O_CREAT | O_EXCL |
+	    O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd == -1 || util_write_all(fd, b.data, b.len) != 0 ||
+	    renameat(d->fd, WORK_TMP, d->fd, WORK_FILE) == -1)
+		r = CL_SYSTEM;
+out:
+	if (fd != -1)
+		close(fd);
+	buf_clear(&b);
+	return r;
+}
+
+static int
+work_load_record(const struct handledir *d, struct work_record *rec)
+{
+	uint8_t *data = NULL;
+	struct buf b;
+	size_t len;
+	int fd, r;
+
+	fd = openat(d->fd, WORK_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1)
+		return errno == ENOENT ? CL_NOTFOUND : CL_SYSTEM;
+	r = util_load_fd(fd, MAX_WORK_LEN, &data, &len);
+	close(fd);
+	if (r != 0)
+		return r;
+	buf_init_read(&b, data, len);
+	if (buf_get_u32(&b) != WORK_MAGIC)
+		r = CL_FORMAT;
+	else if ((r = field_get(&work_record_table, &b, rec)) == 0 &&
+	    (r = buf_end(&b)) != 0)
+		field_clear(&work_record_table, rec);
+	free(data);
+	return r;
+}
+
+int
+work_load(struct agentd *a, const struct handledir *d, struct work **workp)
+{
+	struct work *k = xcalloc(1, sizeof(*k));
+	struct workdir wd = { .fd = -1 };
+	int r;
+
+	*workp = NULL;
+	k->tree_fd = k->file_fd = -1;
+	k->expires_at = UTIL_TIME_ZERO;
+	field_init(&devjob_plan_table, &k->prov);
+	if ((r = work_load_record(d, &k->rec)) != 0) {
+		free(k);
+		return r;
+	}
+	/* The way back goes through the same door as the way in. */
+	if (!k->rec.is_returned && (r = workdir_open(&a->root, k->rec.tree,
+	    &wd)) == 0) {
+		k->tree_fd = wd.fd;
+		wd.fd = -1;
+	}
+	workdir_close(&wd);
 	if (r != 0) {
 		work_free(k);
 		return r;

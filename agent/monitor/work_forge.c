@@ -30,15 +30,14 @@
 #include "sandbox/box/shim.h"
 #include "agentd.h"
 #include "resolve.h"
-#include "work_int.h"
-#include "workload_int.h"
+#include "work.h"
 
 #define WF_ERROR_MAX 256
 /* Each name's addresses fit a pin and the peers: 7 * 8 are below 64. */
 #define WF_PIN_MAX (MAX_HOST_LEN + 10 + MAX_RESOLVED * (INET6_ADDRSTRLEN + 3))
 
 struct work_forge {
-	struct workload *w;
+	struct work *k;
 	work_next_fn *next;
 	struct resolve resolve;
 	struct event *turn;		/* the next question, or `next` */
@@ -108,7 +107,7 @@ static void
 wf_use_answer(struct work_forge *f, const struct buf *answer)
 {
 	const struct forge_name *name = &f->names[f->at];
-	struct work *k = f->w->work;
+	struct work *k = f->k;
 	char pin[WF_PIN_MAX], error[WF_ERROR_MAX + 1];
 	char text[INET6_ADDRSTRLEN];
 	const uint8_t *addr;
@@ -166,10 +165,10 @@ static void
 wf_on_turn(evutil_socket_t fd, short what, void *arg)
 {
 	struct work_forge *f = arg;
-	struct workload *w = f->w;
+	struct work *k = f->k;
 	work_next_fn *next = f->next;
 	char why[sizeof(f->why)];
-	int has_none = f->is_cancelled || w->work->npeers == 0;
+	int has_none = f->is_cancelled || k->npeers == 0;
 
 	(void)fd;
 	(void)what;
@@ -179,9 +178,9 @@ wf_on_turn(evutil_socket_t fd, short what, void *arg)
 	}
 	strlcpy(why, f->why, sizeof(why));
 	wf_free(f);
-	w->work->forge = NULL;
-	w->work->has_forge = 1;
-	next(w, has_none ? why : NULL);
+	k->forge = NULL;
+	k->has_forge = 1;
+	next(k, has_none ? why : NULL);
 }
 
 /* Only where the shim may hold the job to what is found. */
@@ -195,23 +194,22 @@ wf_is_useful(void)
 }
 
 int
-work_find_forge(struct workload *w, work_next_fn *next)
+work_find_forge(struct work *k, work_next_fn *next)
 {
-	struct work *k = w->work;
 	struct devjob_plan p;
 	struct work_forge *f;
 
 	if (k->has_forge || !wf_is_useful())
 		return 0;
 	f = xcalloc(1, sizeof(*f));
-	f->w = w;
+	f->k = k;
 	f->next = next;
 	work_init_plan(k, &p);
 	f->n = forge_find_names(p.repo, p.env, p.nenv, f->names, FORGE_NAMES);
 	field_clear(&devjob_plan_table, &p);
-	f->turn = event_new(w->ws->a->base, -1, 0, wf_on_turn, f);
+	f->turn = event_new(k->at.a->base, -1, 0, wf_on_turn, f);
 	if (f->n == 0 || f->turn == NULL || resolve_init(&f->resolve,
-	    w->ws->a->base, wf_on_answer, f) != 0) {
+	    k->at.a->base, wf_on_answer, f) != 0) {
 		wf_free(f);
 		return 0;
 	}

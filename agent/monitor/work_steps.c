@@ -28,17 +28,17 @@
 #include "common/output/redact.h"
 #include "agentd.h"
 #include "fetchctl.h"
+#include "handledir.h"
 #include "wjob.h"
-#include "work_int.h"
-#include "workload_int.h"
+#include "work.h"
 
 #define WORK_SEED_S 120
 #define WORK_RETURN_S (10 * 60)
 #define MAX_PROJECT_RESULT_LEN 655360
 #define MAX_PROJECT_TEXT_LEN 2000	/* of its error */
 
-static void work_prepare_next(struct workload *w);
-static void work_return_next(struct workload *w);
+static void work_prepare_next(struct work *k);
+static void work_return_next(struct work *k);
 
 /* A text for the hub: the workload's own secrets are not in it. */
 static void
@@ -55,19 +55,19 @@ work_format_text(const struct work *k, const char *prefix, const char *text,
 /* ------------------------------------------------------------------ before */
 
 static void
-work_prepare_failed(struct workload *w, const char *prefix,
+work_prepare_failed(struct work *k, const char *prefix,
     const char *text)
 {
 	char clean[MAX_ERROR_TEXT_LEN + 1];
 
-	work_format_text(w->work, prefix, text, clean, sizeof(clean));
-	workload_prepared(w, clean);
+	work_format_text(k, prefix, text, clean, sizeof(clean));
+	k->at.on_prepared(k->at.arg, clean);
 }
 
 static void
-work_on_provisioned(struct workload *w, const struct devjob_result *res)
+work_on_provisioned(void *arg, const struct devjob_result *res)
 {
-	struct work *k = w->work;
+	struct work *k = arg;
 	char text[MAX_ERROR_TEXT_LEN + 1];
 
 	if (res->outcome != DEVJOB_OK ||
@@ -77,23 +77,23 @@ work_on_provisioned(struct workload *w, const struct devjob_result *res)
 		    res->error, sizeof(text));
 		wjob_free(k->job);
 		k->job = NULL;
-		work_prepare_failed(w, "workspace: ", text);
+		work_prepare_failed(k, "workspace: ", text);
 		return;
 	}
-	log_info("workspace", "handle=%s head=%s", log_q(w->handle_id),
+	log_info("workspace", "handle=%s head=%s", log_q(k->at.handle_id),
 	    res->head);
 	work_forget_forge(k);
 	free(k->rec.base);
 	k->rec.base = xstrdup(res->head);
 	wjob_free(k->job);
 	k->job = NULL;
-	work_prepare_next(w);
+	work_prepare_next(k);
 }
 
 static void
-work_on_seeded(struct workload *w, const struct devjob_result *res)
+work_on_seeded(void *arg, const struct devjob_result *res)
 {
-	struct work *k = w->work;
+	struct work *k = arg;
 	char text[MAX_ERROR_TEXT_LEN + 1];
 	int ok = res->outcome == DEVJOB_OK;
 
@@ -101,52 +101,59 @@ work_on_seeded(struct workload *w, const struct devjob_result *res)
 	wjob_free(k->job);
 	k->job = NULL;
 	if (ok)
-		work_prepare_next(w);
+		work_prepare_next(k);
 	else
-		work_prepare_failed(w, "project seed: ", text);
+		work_prepare_failed(k, "project seed: ", text);
+}
+
+/* Where its jobs run. */
+static void
+work_set_place(struct work *k, struct wjob_opts *o)
+{
+	o->handle_id = k->at.handle_id;
+	o->dir = k->at.dir;
+	o->wake_fd = k->at.wake_fd;
+	o->tree = k->rec.tree;
+	o->tree_fd = k->tree_fd;
+	o->arg = k;
 }
 
 /* The job, and where it may send to. */
 static int
-work_start_git(struct workload *w, struct wjob_opts *o)
+work_start_git(struct work *k, struct wjob_opts *o)
 {
-	struct work *k = w->work;
 	struct devjob_plan *p = o->plan;
 
 	o->program = "cloop-git";
-	o->tree = k->rec.tree;
-	o->tree_fd = k->tree_fd;
+	work_set_place(k, o);
 	o->peers.v = k->peers;
 	o->peers.n = k->npeers;
 	p->pins = k->pins;
 	p->npins = k->npins;
 	k->pins = NULL;
 	k->npins = 0;
-	return wjob_start(w, o, &k->job);
+	return wjob_start(k->at.a, o, &k->job);
 }
 
 static int
-work_start_provision(struct workload *w)
+work_start_provision(struct work *k)
 {
-	struct work *k = w->work;
 	struct wjob_opts o = { .plan = &k->prov, .file_fd = k->file_fd,
 	    .done = work_on_provisioned };
 	int r;
 
 	k->file_fd = -1;
-	r = work_start_git(w, &o);
+	r = work_start_git(k, &o);
 	field_clear(&devjob_plan_table, &k->prov);
 	return r;
 }
 
 static int
-work_start_seed(struct workload *w)
+work_start_seed(struct work *k)
 {
-	struct work *k = w->work;
 	struct devjob_plan p;
 	struct wjob_opts o = { .program = "cloop-seed", .plan = &p,
-	    .tree = k->rec.tree, .tree_fd = k->tree_fd, .file_fd = -1,
-	    .done = work_on_seeded };
+	    .file_fd = -1, .done = work_on_seeded };
 	int r;
 
 	work_init_plan(k, &p);
@@ -156,67 +163,67 @@ work_start_seed(struct workload *w)
 	memset(&k->seed, 0, sizeof(k->seed));
 	p.record = k->placement;
 	k->placement = NULL;
-	r = wjob_start(w, &o, &k->job);
+	work_set_place(k, &o);
+	r = wjob_start(k->at.a, &o, &k->job);
 	field_clear(&devjob_plan_table, &p);
 	return r;
 }
 
 static void
-work_on_forge(struct workload *w, const char *why)
+work_on_forge(struct work *k, const char *why)
 {
 	if (why != NULL)
-		work_prepare_failed(w, "workspace: ", why);
+		work_prepare_failed(k, "workspace: ", why);
 	else
-		work_prepare_next(w);
+		work_prepare_next(k);
 }
 
 static void
-work_prepare_next(struct workload *w)
+work_prepare_next(struct work *k)
 {
-	struct work *k = w->work;
 	int r;
 
 	if (k->prov.op != 0 && rule_is_equal(k->prov.kind, "git") &&
-	    work_find_forge(w, work_on_forge))
+	    work_find_forge(k, work_on_forge))
 		return;
 	if (k->prov.op != 0)
-		r = work_start_provision(w);
+		r = work_start_provision(k);
 	else if (k->seed.len > 0)
-		r = work_start_seed(w);
-	else if ((r = work_save(k, &w->dir)) == 0) {
-		workload_prepared(w, NULL);
+		r = work_start_seed(k);
+	else if ((r = work_save(k, k->at.dir)) == 0) {
+		k->at.on_prepared(k->at.arg, NULL);
 		return;
 	}
 	if (r != 0)
-		work_prepare_failed(w, "workspace: ", r == CL_NOTFOUND ?
+		work_prepare_failed(k, "workspace: ", r == CL_NOTFOUND ?
 		    "this agent's helper program is not installed" :
 		    cl_strerror(r));
 }
 
 void
-work_prepare(struct workload *w)
+work_prepare(struct work *k)
 {
-	work_prepare_next(w);
+	work_prepare_next(k);
 }
 
 /* ------------------------------------------------------------------- after */
 
 /* Open a file of the handle directory for a job to write; replaces it. */
 static int
-work_make_file(struct workload *w, const char *name, int *fdp)
+work_make_file(struct work *k, const char *name, int *fdp)
 {
-	(void)unlinkat(w->dir.fd, name, 0);
-	*fdp = openat(w->dir.fd, name, O_RDWR | O_CREAT | O_EXCL |
+	(void)unlinkat(k->at.dir->fd, name, 0);
+	*fdp = openat(k->at.dir->fd, name, O_RDWR | O_CREAT | O_EXCL |
 	    O_NOFOLLOW | O_CLOEXEC, 0600);
 	return *fdp == -1 ? CL_SYSTEM : CL_OK;
 }
 
 static int64_t
-work_get_file_len(const struct workload *w, const char *name)
+work_get_file_len(const struct work *k, const char *name)
 {
 	struct stat st;
 
-	if (fstatat(w->dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) == -1 ||
+	if (fstatat(k->at.dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == -1 ||
 	    !S_ISREG(st.st_mode))
 		return -1;
 	return st.st_size;
@@ -236,9 +243,8 @@ work_set_result_error(struct work *k, const char *text)
 
 /* Would the hub take it?  A job that lies is a failed one. */
 static const char *
-work_check_result(const struct workload *w, const struct devjob_result *res)
+work_check_result(const struct work *k, const struct devjob_result *res)
 {
-	const struct work *k = w->work;
 	int is_bundle = rule_is_equal(k->rec.mode, "bundle");
 
 	if (res->outcome != DEVJOB_OK)
@@ -246,7 +252,7 @@ work_check_result(const struct workload *w, const struct devjob_result *res)
 	if (!rule_is_hex(res->head, 40))
 		return "the returned commit has no name";
 	if (is_bundle && (res->bytes <= 0 || res->bytes !=
-	    work_get_file_len(w, WORK_BUNDLE_FILE) ||
+	    work_get_file_len(k, WORK_BUNDLE_FILE) ||
 	    !rule_is_hex(res->sha256, 64)))
 		return "the bundle is not as it was announced";
 	if (!is_bundle && (!res->pushed || res->bytes != 0))
@@ -255,10 +261,10 @@ work_check_result(const struct workload *w, const struct devjob_result *res)
 }
 
 static void
-work_on_returned(struct workload *w, const struct devjob_result *res)
+work_on_returned(void *arg, const struct devjob_result *res)
 {
-	struct work *k = w->work;
-	const char *no = work_check_result(w, res);
+	struct work *k = arg;
+	const char *no = work_check_result(k, res);
 	struct devjob_result *mine = &k->rec.res;
 
 	if (no != NULL || res->outcome == DEVJOB_FAILED)
@@ -272,29 +278,29 @@ work_on_returned(struct workload *w, const struct devjob_result *res)
 		    res->sha256);
 	}
 	log_info("write-back", "handle=%s mode=%s outcome=%s commit=%s "
-	    "bytes=%lld reason=%s", log_q(w->handle_id), k->rec.mode,
+	    "bytes=%lld reason=%s", log_q(k->at.handle_id), k->rec.mode,
 	    mine->outcome == DEVJOB_OK ? "returned" :
 	    mine->outcome == DEVJOB_SKIPPED ? "skipped" : "failed",
 	    log_q(mine->head), (long long)mine->bytes, log_q(mine->error));
 	if (mine->outcome != DEVJOB_OK || mine->bytes == 0)
-		(void)unlinkat(w->dir.fd, WORK_BUNDLE_FILE, 0);
+		(void)unlinkat(k->at.dir->fd, WORK_BUNDLE_FILE, 0);
 	wjob_free(k->job);
 	k->job = NULL;
 	k->rec.is_returned = 1;
-	work_return_next(w);
+	work_return_next(k);
 }
 
 static void
-work_on_project(struct workload *w, const struct devjob_result *res)
+work_on_project(void *arg, const struct devjob_result *res)
 {
-	struct work *k = w->work;
+	struct work *k = arg;
 	char clean[MAX_PROJECT_TEXT_LEN + 1];
-	int64_t len = work_get_file_len(w, WORK_PROJECT_FILE);
+	int64_t len = work_get_file_len(k, WORK_PROJECT_FILE);
 
 	k->rec.has_project = res->outcome == DEVJOB_OK && len > 0 &&
 	    len <= MAX_PROJECT_RESULT_LEN;
 	if (!k->rec.has_project) {
-		(void)unlinkat(w->dir.fd, WORK_PROJECT_FILE, 0);
+		(void)unlinkat(k->at.dir->fd, WORK_PROJECT_FILE, 0);
 		work_format_text(k, "", rule_is_empty(res->error) ?
 		    "no project result was left by the workload" :
 		    res->error, clean, sizeof(clean));
@@ -303,20 +309,19 @@ work_on_project(struct workload *w, const struct devjob_result *res)
 	}
 	wjob_free(k->job);
 	k->job = NULL;
-	work_return_next(w);
+	work_return_next(k);
 }
 
 static int
-work_start_return(struct workload *w)
+work_start_return(struct work *k)
 {
-	struct work *k = w->work;
 	struct devjob_plan p;
 	struct wjob_opts o = { .plan = &p, .file_fd = -1,
 	    .done = work_on_returned };
 	int r;
 
 	if (rule_is_equal(k->rec.mode, "bundle") &&
-	    (r = work_make_file(w, WORK_BUNDLE_FILE, &o.file_fd)) != 0)
+	    (r = work_make_file(k, WORK_BUNDLE_FILE, &o.file_fd)) != 0)
 		return r;
 	work_init_plan(k, &p);
 	p.op = DEVJOB_RETURN;
@@ -325,30 +330,29 @@ work_start_return(struct workload *w)
 	p.base = xstrdup(k->rec.base == NULL ? "" : k->rec.base);
 	p.message = xstrdup(k->rec.message == NULL ? "" : k->rec.message);
 	p.max_bundle_bytes = k->rec.max_bundle_bytes;
-	p.failed = w->end.state != HS_EXITED || w->end.exit_code != 0;
+	p.failed = k->has_failed;
 	p.password = k->password;
 	memset(&k->password, 0, sizeof(k->password));
-	r = work_start_git(w, &o);
+	r = work_start_git(k, &o);
 	field_clear(&devjob_plan_table, &p);
 	return r;
 }
 
 static int
-work_start_project(struct workload *w)
+work_start_project(struct work *k)
 {
-	struct work *k = w->work;
 	struct devjob_plan p;
 	struct wjob_opts o = { .program = "cloop-seed", .plan = &p,
-	    .tree = k->rec.tree, .tree_fd = k->tree_fd, .file_fd = -1,
-	    .done = work_on_project };
+	    .file_fd = -1, .done = work_on_project };
 	int r;
 
-	if ((r = work_make_file(w, WORK_PROJECT_FILE, &o.file_fd)) != 0)
+	if ((r = work_make_file(k, WORK_PROJECT_FILE, &o.file_fd)) != 0)
 		return r;
 	work_init_plan(k, &p);
 	p.op = DEVJOB_PROJECT;
 	p.timeout_s = WORK_SEED_S;
-	r = wjob_start(w, &o, &k->job);
+	work_set_place(k, &o);
+	r = wjob_start(k->at.a, &o, &k->job);
 	field_clear(&devjob_plan_table, &p);
 	return r;
 }
@@ -370,25 +374,24 @@ work_check_push(const struct work *k)
 }
 
 static void
-work_on_push_forge(struct workload *w, const char *why)
+work_on_push_forge(struct work *k, const char *why)
 {
 	if (why != NULL) {
-		work_set_result_error(w->work, why);
-		w->work->rec.is_returned = 1;
+		work_set_result_error(k, why);
+		k->rec.is_returned = 1;
 	}
-	work_return_next(w);
+	work_return_next(k);
 }
 
 static void
-work_return_next(struct workload *w)
+work_return_next(struct work *k)
 {
-	struct work *k = w->work;
 	const char *no;
 	int r = CL_OK;
 
 	if (k->rec.is_seeded && !k->rec.has_project &&
 	    rule_is_empty(k->rec.project_error)) {
-		if ((r = work_start_project(w)) == 0)
+		if ((r = work_start_project(k)) == 0)
 			return;
 		free(k->rec.project_error);
 		k->rec.project_error = xstrdup(cl_strerror(r));
@@ -396,34 +399,35 @@ work_return_next(struct workload *w)
 	if (!rule_is_empty(k->rec.mode) && !k->rec.is_returned) {
 		if ((no = work_check_push(k)) == NULL) {
 			if (rule_is_equal(k->rec.mode, "push") &&
-			    work_find_forge(w, work_on_push_forge))
+			    work_find_forge(k, work_on_push_forge))
 				return;
-			if ((r = work_start_return(w)) == 0)
+			if ((r = work_start_return(k)) == 0)
 				return;
 			no = cl_strerror(r);
 		}
 		work_set_result_error(k, no);
 		k->rec.is_returned = 1;
 	}
-	if ((r = work_save(k, &w->dir)) != 0)
+	if ((r = work_save(k, k->at.dir)) != 0)
 		log_warn("write-back", "handle=%s reason=\"its record cannot "
-		    "be saved: %s\"", log_q(w->handle_id), cl_strerror(r));
-	workload_returned(w);
+		    "be saved: %s\"", log_q(k->at.handle_id), cl_strerror(r));
+	k->at.on_returned(k->at.arg);
 }
 
 void
-work_return(struct workload *w)
+work_return(struct work *k, int has_failed)
 {
-	work_return_next(w);
+	k->has_failed = has_failed;
+	work_return_next(k);
 }
 
 void
-work_cancel(struct workload *w)
+work_cancel(struct work *k)
 {
-	if (w->work == NULL)
+	if (k == NULL)
 		return;
-	work_cancel_forge(w->work);
-	wjob_cancel(w->work->job);
+	work_cancel_forge(k);
+	wjob_cancel(k->job);
 }
 
 int
@@ -435,54 +439,53 @@ work_on_exit(struct work *k, pid_t pid)
 /* ------------------------------------------------------------ the fetcher */
 
 static void
-work_announce_file(struct workload *w, uint32_t type, const char *name)
+work_announce_file(struct work *k, uint32_t type, const char *name)
 {
-	int64_t len = work_get_file_len(w, name);
+	int64_t len = work_get_file_len(k, name);
 	struct buf b;
 	int fd;
 
-	fd = openat(w->dir.fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(k->at.dir->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd == -1 || len < 0) {
 		log_error("work-announce", "handle=%s file=%s reason=%s",
-		    log_q(w->handle_id), name, strerror(errno));
+		    log_q(k->at.handle_id), name, strerror(errno));
 		if (fd != -1)
 			close(fd);
 		return;
 	}
 	buf_init(&b, 16);
-	buf_put_u64(&b, w->slot);
+	buf_put_u64(&b, k->at.slot);
 	buf_put_u64(&b, (uint64_t)len);
-	fetchctl_send(w->ws->a->fetch, type, 0, 0, &b, fd);
+	fetchctl_send(k->at.a->fetch, type, 0, 0, &b, fd);
 	buf_clear(&b);
 }
 
 void
-work_announce(struct workload *w)
+work_announce(struct work *k)
 {
-	const struct work *k = w->work;
 	struct buf b;
 
 	buf_init(&b, MSG_BODY_MAX);
 	if (k->rec.is_seeded) {
 		if (k->rec.has_project)
-			work_announce_file(w, MSG_DEV_PROJECT_FILE,
+			work_announce_file(k, MSG_DEV_PROJECT_FILE,
 			    WORK_PROJECT_FILE);
-		buf_put_u64(&b, w->slot);
+		buf_put_u64(&b, k->at.slot);
 		buf_put_str(&b, k->rec.has_project ? "" :
 		    k->rec.project_error);
-		fetchctl_send(w->ws->a->fetch, MSG_DEV_PROJECT, 0, 0, &b, -1);
+		fetchctl_send(k->at.a->fetch, MSG_DEV_PROJECT, 0, 0, &b, -1);
 		buf_reset(&b);
 	}
 	if (!rule_is_empty(k->rec.mode) && k->rec.is_returned) {
 		if (k->rec.res.outcome == DEVJOB_OK && k->rec.res.bytes > 0)
-			work_announce_file(w, MSG_DEV_BUNDLE,
+			work_announce_file(k, MSG_DEV_BUNDLE,
 			    WORK_BUNDLE_FILE);
-		buf_put_u64(&b, w->slot);
+		buf_put_u64(&b, k->at.slot);
 		buf_put_str(&b, k->rec.mode);
 		buf_put_str(&b, k->rec.branch);
 		buf_put_str(&b, k->rec.base);
 		field_put(&devjob_result_table, &k->rec.res, &b);
-		fetchctl_send(w->ws->a->fetch, MSG_DEV_RESULT, 0, 0, &b, -1);
+		fetchctl_send(k->at.a->fetch, MSG_DEV_RESULT, 0, 0, &b, -1);
 	}
 	buf_clear(&b);
 }

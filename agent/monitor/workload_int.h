@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Inside of the workload table: for workloads.c, workload_*.c, revoke.c and
- * refresh.c only.
+ * Inside of the workload table: for workloads.c, workload_*.c and leasing.c
+ * only.
  */
 #ifndef CLOOP_WORKLOAD_INT_H
 #define CLOOP_WORKLOAD_INT_H
@@ -80,11 +80,11 @@ struct workload {
 };
 
 TAILQ_HEAD(workload_list, workload);
-TAILQ_HEAD(revoke_list, revoke);
-TAILQ_HEAD(refresh_list, refresh);
+TAILQ_HEAD(leasing_list, leasing);
 
 struct workloads {
 	struct agentd *a;
+	const struct workloads_ops *ops;
 	struct workload_list list;
 	unsigned int n;
 	int base_fd;			/* StateDirectory/handles */
@@ -92,12 +92,10 @@ struct workloads {
 	struct event *reap;		/* frees DEAD ones */
 	void (*adopted)(struct agentd *);
 	int is_link_up;
-	struct revoke_list revokes;	/* under way */
-	struct refresh_list refreshes;
+	struct leasing_list orders;	/* about leases, under way */
 	uint64_t next_redact;		/* request ids of SHIM_REDACT */
 	struct tombstones tombstones;
 	struct event *sweep;
-	struct event *group_sweep;
 };
 
 /* workloads.c */
@@ -115,9 +113,8 @@ int workload_format_socket(const struct workload *w, char *dst,
     size_t dstlen);
 /* Make the eventfd. */
 int workload_make_wake(struct workload *w);
-/* The work of work.h is done: go on, or refuse the start with this text. */
-void workload_prepared(struct workload *w, const char *why);
-void workload_returned(struct workload *w);
+/* What it was to give back is there, or will not be. */
+void workload_on_returned(void *arg);
 /* Answer all who asked for this start. */
 void workload_answer_started(struct workload *w);
 void workload_announce(struct workload *w);
@@ -130,6 +127,8 @@ int workload_shim_open(struct workload *w, int fd);
 int workload_shim_launch(struct workload *w,
     const struct workload_start *st);
 int workload_shim_signal(struct workload *w, int sig);
+/* Its work is to be done now: say where, and whom to tell. */
+void workload_place_work(struct workload *w);
 /* A deadline of the launch or of an escalation has passed. */
 void workload_shim_on_timer(struct workload *w);
 /* TERM now, KILL when its leader ended or after the grace time, then the shim
@@ -137,9 +136,6 @@ void workload_shim_on_timer(struct workload *w);
 void workload_shim_terminate(struct workload *w);
 /* Without a shim: by its record, else as lost. */
 void workload_shim_gone(struct workload *w);
-/* A shim has ended; one that was killed left its cgroup: take it away, a
- * moment after the last process in it. */
-void workloads_sweep_groups(struct workloads *ws);
 
 /* workload_lease.c */
 /* Before the shim exists: the record, then the files. */
@@ -158,15 +154,6 @@ void workload_lease_release(struct workload *w);
 void workload_lease_answer(struct workloads *ws, uint32_t type,
     const struct workload_ask *ask, const struct field_table *t,
     const void *v);
-
-/* revoke.c, refresh.c: a workload is over; a shim has learned a value. */
-void revoke_on_end(struct workloads *ws, uint64_t slot);
-void revoke_on_forced(struct workloads *ws, uint64_t slot);
-void refresh_on_end(struct workloads *ws, uint64_t slot);
-void refresh_on_redacted(struct workloads *ws, uint64_t slot, uint64_t id,
-    int ok);
-void revoke_free_all(struct workloads *ws);
-void refresh_free_all(struct workloads *ws);
 
 /* workload_adopt.c */
 void workload_adopt_on_timer(struct workload *w);

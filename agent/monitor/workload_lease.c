@@ -136,8 +136,7 @@ workload_lease_release(struct workload *w)
 		if (w->dir.fd != -1)
 			(void)unlinkat(w->dir.fd, VAULT_RECORD, 0);
 	}
-	revoke_on_end(w->ws, w->slot);
-	refresh_on_end(w->ws, w->slot);
+	w->ws->ops->on_end(w->ws, w->slot);
 }
 
 /* ---------------------------------------------------------------- adoption */

@@ -24,10 +24,7 @@
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "sandbox/box/cgroup.h"
 #include "agentd.h"
-#include "filters.h"
-#include "start.h"
 #include "workload_int.h"
 
 #define SHIM_QUEUE_MAX 64	/* messages to one shim; it reads at once */
@@ -42,11 +39,11 @@ workload_shim_refuse(struct workload *w, const char *text)
 
 	log_info("workload-refused-start", "handle=%s reason=%s",
 	    log_q(w->handle_id), log_q(text));
-	workloads_sweep_groups(w->ws);
+	shims_sweep(w->ws->a);
 	/* Whoever hears of it finds nothing left. */
 	workload_lease_release(w);
 	for (i = 0; i < w->nasks; i++)
-		start_refuse(w->ws->a, &w->asks[i], NULL, text);
+		workloads_refuse(w->ws, &w->asks[i], NULL, text);
 	w->nasks = 0;
 	workload_send_failed(w, text);
 	workload_forget(w, "not started");
@@ -77,7 +74,7 @@ workload_shim_cancel(struct workload *w)
 	log_info("workload-refused-start", "handle=%s reason=\"%s\"",
 	    log_q(w->handle_id), text);
 	for (i = 0; i < w->nasks; i++)
-		start_refuse(w->ws->a, &w->asks[i], NULL, text);
+		workloads_refuse(w->ws, &w->asks[i], NULL, text);
 	w->nasks = 0;
 	workload_send_failed(w, text);
 	w->is_refused = 1;
@@ -143,7 +140,7 @@ workload_shim_on_redacted(struct workload *w, struct imsg *m)
 	if (buf_end(&m->body) != 0)
 		return CL_FORMAT;
 	if (m->id != 0)		/* 0: before the launch, which tells */
-		refresh_on_redacted(w->ws, w->slot, m->id, ok);
+		w->ws->ops->on_redacted(w->ws, w->slot, m->id, ok);
 	return CL_OK;
 }
 
@@ -182,32 +179,6 @@ workload_shim_on_msg(void *arg, struct imsg *m, union msg_any *v)
 	default:
 		return CL_FORMAT;
 	}
-}
-
-static void
-workload_on_sweep(evutil_socket_t fd, short what, void *arg)
-{
-	struct workloads *ws = arg;
-
-	(void)fd;
-	(void)what;
-	if (cgroup_sweep())
-		workloads_sweep_groups(ws);
-}
-
-void
-workloads_sweep_groups(struct workloads *ws)
-{
-	static const struct timeval pause = { .tv_sec = 1 };
-
-	if (shims_sweep(ws->a))
-		return;
-	if (ws->group_sweep == NULL)
-		ws->group_sweep = evtimer_new(ws->a->base, workload_on_sweep,
-		    ws);
-	if (ws->group_sweep != NULL &&
-	    !evtimer_pending(ws->group_sweep, NULL))
-		evtimer_add(ws->group_sweep, &pause);
 }
 
 static void
@@ -269,45 +240,15 @@ workload_shim_open(struct workload *w, int fd)
 /* ------------------------------------------------------------------ launch */
 
 static int
-workload_shim_send_job(struct workload *w, const struct shim_job *job)
-{
-	struct buf b;
-	int r;
-
-	buf_init(&b, MAX_SPEC_LEN);
-	shim_job_put(&b, job);
-	if ((r = buf_error(&b)) == 0)
-		r = chan_send_memfd(&w->chan, MSG_SHIM_JOB, 0, b.data, b.len);
-	buf_clear(&b);
-	return r;
-}
-
-/* A copy of one of our descriptors; -1 makes chan_send fail as it should. */
-static int
-workload_shim_send_fd(struct workload *w, uint32_t type, int fd)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	if (copy == -1)
-		return CL_SYSTEM;
-	return chan_send(&w->chan, type, 0, NULL, copy);
-}
-
-static int
 workload_shim_send_all(struct workload *w, const struct workload_start *st)
 {
-	int fd, r;
+	struct shims_setup setup = { .job = st->job, .dir = &w->dir,
+	    .wake_fd = w->wake_fd, .tree_fd = st->tree_fd };
+	int r;
 
-	if ((r = workload_shim_send_job(w, st->job)) != 0 ||
-	    (r = handledir_open_spool(&w->dir, O_RDWR, &fd)) != 0 ||
-	    (r = chan_send(&w->chan, MSG_SHIM_SPOOL, 0, NULL, fd)) != 0 ||
-	    (r = workload_shim_send_fd(w, MSG_SHIM_WAKE, w->wake_fd)) != 0 ||
-	    (r = workload_shim_send_fd(w, MSG_SHIM_DIR, w->dir.fd)) != 0 ||
-	    (r = workload_shim_send_fd(w, MSG_SHIM_TREE, st->tree_fd)) != 0 ||
-	    (r = filters_send(w->ws->a, &w->chan)) != 0 ||
-	    (r = workload_lease_send(w, st->spec)) != 0)
+	if ((r = shims_send_setup(w->ws->a, &w->chan, &setup)) != 0)
 		return r;
-	return CL_OK;
+	return workload_lease_send(w, st->spec);
 }
 
 static int
@@ -321,9 +262,11 @@ workload_shim_send_go(struct workload *w)
 }
 
 /* The shim waited for its GO meanwhile, with all it needs. */
-void
-workload_prepared(struct workload *w, const char *why)
+static void
+workload_shim_on_prepared(void *arg, const char *why)
 {
+	struct workload *w = arg;
+
 	if (w->state != WL_PREPARING)
 		return;
 	if (w->is_cancelled)
@@ -334,6 +277,15 @@ workload_prepared(struct workload *w, const char *why)
 		why = "the workload's supervisor cannot be started";
 	if (why != NULL || w->is_refused)
 		workload_shim_refuse(w, why != NULL ? why : "refused");
+}
+
+void
+workload_place_work(struct workload *w)
+{
+	w->work->at = (struct work_place){ .a = w->ws->a,
+	    .handle_id = w->handle_id, .slot = w->slot, .dir = &w->dir,
+	    .wake_fd = w->wake_fd, .on_prepared = workload_shim_on_prepared,
+	    .on_returned = workload_on_returned, .arg = w };
 }
 
 static int
@@ -397,7 +349,8 @@ workload_shim_launch(struct workload *w, const struct workload_start *st)
 	workload_enter_state(w, WL_PREPARING, "work");
 	/* It may take long: a session that begins meanwhile offers it. */
 	workload_announce(w);
-	work_prepare(w);
+	workload_place_work(w);
+	work_prepare(w->work);
 	return CL_OK;
 }
 
@@ -480,7 +433,7 @@ workload_shim_on_timer(struct workload *w)
 	/* It survives SIGKILL for 5 s: the shim itself does not react. */
 	log_error("workload-kill", "handle=%s reason=\"its shim does not "
 	    "react\"", log_q(w->handle_id));
-	revoke_on_forced(w->ws, w->slot);
+	w->ws->ops->on_forced(w->ws, w->slot);
 	chan_close(&w->chan);
 	if (w->shim_pid > 0 && procid_is_alive(w->shim_pid, w->shim_ticks))
 		(void)kill(w->shim_pid, SIGKILL);

@@ -31,8 +31,7 @@
 #include "common/base/xmem.h"
 #include "agentd.h"
 #include "fetchctl.h"
-#include "start.h"
-#include "wjob.h"
+#include "shims.h"
 #include "workload_int.h"
 
 static const char *const workload_states[] = {
@@ -58,20 +57,21 @@ workloads_on_reap(evutil_socket_t fd, short what, void *arg)
 			event_free(w->timer);
 		free(w);
 	}
-	agentd_check_stopped(ws->a);
+	ws->ops->on_fewer(ws->a);
 }
 
 int
-workloads_new(struct agentd *a, struct workloads **wsp, const char **whatp)
+workloads_new(struct agentd *a, const struct workloads_ops *ops,
+    struct workloads **wsp, const char **whatp)
 {
 	struct workloads *ws = xcalloc(1, sizeof(*ws));
 	int r;
 
 	*wsp = NULL;
 	TAILQ_INIT(&ws->list);
-	TAILQ_INIT(&ws->revokes);
-	TAILQ_INIT(&ws->refreshes);
+	TAILQ_INIT(&ws->orders);
 	ws->a = a;
+	ws->ops = ops;
 	*whatp = a->conf.state_dir;
 	if ((r = handledir_open_base(a->conf.state_dir, &ws->base_fd)) != 0) {
 		free(ws);
@@ -122,8 +122,7 @@ workloads_free(struct workloads *ws)
 
 	if (ws == NULL)
 		return;
-	revoke_free_all(ws);
-	refresh_free_all(ws);
+	ws->ops->on_free(ws);
 	while ((w = TAILQ_FIRST(&ws->list)) != NULL) {
 		TAILQ_REMOVE(&ws->list, w, entry);
 		workload_clear(w);
@@ -134,8 +133,6 @@ workloads_free(struct workloads *ws)
 		event_free(ws->reap);
 	if (ws->sweep != NULL)
 		event_free(ws->sweep);
-	if (ws->group_sweep != NULL)
-		event_free(ws->group_sweep);
 	if (ws->base_fd != -1)
 		close(ws->base_fd);
 	free(ws->socket_dir);
@@ -282,7 +279,7 @@ static void
 workload_send_exit(struct workload *w)
 {
 	if (w->work != NULL)
-		work_announce(w);
+		work_announce(w->work);
 	workload_send_end(w, &w->end);
 }
 
@@ -383,12 +380,32 @@ workloads_answer_again(struct workloads *ws, const char *handle_id,
 		if (w->nasks < WORKLOAD_MAX_ASKS)
 			w->asks[w->nasks++] = *ask;
 		else
-			start_refuse(ws->a, ask, "busy",
+			workloads_refuse(ws, ask, "busy",
 			    "this start is asked for too often");
 		return 1;
 	}
 	workload_send_started(w, ask);
 	return 1;
+}
+
+void
+workloads_refuse(struct workloads *ws, const struct workload_ask *ask,
+    const char *code, const char *text)
+{
+	char cut[MAX_ERROR_TEXT_LEN + 1];
+	struct buf b;
+
+	strlcpy(cut, text, sizeof(cut));
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, 0);
+	buf_put_u8(&b, code != NULL ? RES_ERROR_FRAME : RES_NOT_STARTED);
+	buf_put_str(&b, code);
+	buf_put_str(&b, cut);
+	buf_put_i64(&b, 0);
+	buf_put_i64(&b, UTIL_TIME_ZERO);
+	fetchctl_send(ws->a->fetch, MSG_DEV_START_ANS, ask->id,
+	    ask->generation, &b, -1);
+	buf_clear(&b);
 }
 
 int
@@ -425,21 +442,25 @@ workload_end(struct workload *w, const struct shim_exit *end)
 	    (long long)end->exit_code, (unsigned long long)end->total_raw,
 	    log_q(*end->error == '\0' ? NULL : end->error));
 	workload_enter_state(w, WL_RETURNING, "ended");
-	workloads_sweep_groups(w->ws);
+	shims_sweep(w->ws->a);
 	/* No process of it is left: nor is its plaintext. */
 	workload_lease_release(w);
 	/* What the hub refused gives nothing back. */
-	if (w->work != NULL && !w->is_refused)
-		work_return(w);
-	else
-		workload_returned(w);
+	if (w->work != NULL && !w->is_refused) {
+		workload_place_work(w);
+		work_return(w->work, end->state != HS_EXITED ||
+		    end->exit_code != 0);
+	} else
+		workload_on_returned(w);
 	if (was_adopting)
 		workload_adopt_check(w->ws);
 }
 
 void
-workload_returned(struct workload *w)
+workload_on_returned(void *arg)
 {
+	struct workload *w = arg;
+
 	if (w->state != WL_RETURNING)
 		return;
 	workload_enter_state(w, WL_ENDED, "returned");
@@ -526,7 +547,7 @@ workload_refuse(struct workload *w, const char *reason)
 	else if (w->state == WL_RUNNING)
 		workload_shim_terminate(w);
 	else if (w->state == WL_PREPARING || w->state == WL_RETURNING)
-		work_cancel(w);
+		work_cancel(w->work);
 	/* LAUNCHING and ADOPTING: once they are decided. */
 }
 
@@ -556,7 +577,7 @@ workloads_signal(struct workloads *ws, const char *handle_id, int sig)
 		return CL_OK;
 	}
 	if (w->state == WL_PREPARING) {
-		work_cancel(w);		/* the start fails then */
+		work_cancel(w->work);	/* the start fails then */
 		return CL_OK;
 	}
 	/* Draining: the process is gone, which is success. */

@@ -14,8 +14,6 @@
 #include <stdint.h>
 
 struct agentd;
-struct dev_refresh;
-struct dev_revoke;
 struct holding;
 struct shim_job;
 struct spec;
@@ -28,9 +26,22 @@ struct workload_ask {
 	uint64_t generation;
 };
 
+/* What the table tells those above it; main() says who that is. */
+struct workloads_ops {
+	/* One less, and nothing of it left. */
+	void (*on_fewer)(struct agentd *a);
+	/* Over; its shim was killed by us; its shim has learned a value. */
+	void (*on_end)(struct workloads *ws, uint64_t slot);
+	void (*on_forced)(struct workloads *ws, uint64_t slot);
+	void (*on_redacted)(struct workloads *ws, uint64_t slot, uint64_t id,
+	    int ok);
+	/* The table goes: forget what waits for any of these. */
+	void (*on_free)(struct workloads *ws);
+};
+
 /* Make the directories.  CL_SYSTEM with *whatp naming the path. */
-int workloads_new(struct agentd *a, struct workloads **wsp,
-    const char **whatp);
+int workloads_new(struct agentd *a, const struct workloads_ops *ops,
+    struct workloads **wsp, const char **whatp);
 /* Forget the table; processes and files stay (they are adopted later). */
 void workloads_free(struct workloads *ws);
 
@@ -47,6 +58,9 @@ void workloads_adopt(struct workloads *ws, void (*done)(struct agentd *));
  */
 int workloads_answer_again(struct workloads *ws, const char *handle_id,
     const struct workload_ask *ask);
+/* Refuse a start: an error frame (code) or started.error (code NULL). */
+void workloads_refuse(struct workloads *ws, const struct workload_ask *ask,
+    const char *code, const char *text);
 /* 1 when MaxConcurrent workloads are tracked. */
 int workloads_is_full(const struct workloads *ws);
 /*
@@ -79,12 +93,6 @@ int workloads_on_refused(struct workloads *ws, uint64_t slot,
 /* CL_NOTFOUND: not tracked. */
 int workloads_signal(struct workloads *ws, const char *handle_id, int sig);
 
-/* Take a lease back, replace its files; answered when it is done, on every
- * path.  The request is emptied. */
-void workloads_revoke(struct workloads *ws, const struct workload_ask *ask,
-    struct dev_revoke *req);
-void workloads_refresh(struct workloads *ws, const struct workload_ask *ask,
-    struct dev_refresh *req);
 /* Wipe lease directories nobody holds. */
 void workloads_sweep(struct workloads *ws, int64_t min_age_s);
 

@@ -8,7 +8,6 @@
  */
 #include "regress/unit/unit.h"
 
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -17,8 +16,7 @@
 #include "agent/monitor/wjob.c"
 
 static struct agentd a;
-static struct workloads ws;
-static struct workload w;
+static struct handledir dir;
 static struct wjob *job;
 static struct imsg_chan shim, inner;	/* our ends */
 static int shim_fd, ndone, spawn_result;
@@ -53,15 +51,27 @@ shims_start(struct agentd *ag, pid_t *pidp, int *fdp)
 }
 
 void
-workloads_sweep_groups(struct workloads *owner)
+shims_sweep(struct agentd *ag)
 {
+	ASSERT_PTR_EQ(ag, &a);
 }
 
-/* The shim played here loads none; test_shim shows that a real one insists. */
+/* All but the job's channel; any shim gets it alike. */
 int
-filters_send(const struct agentd *ag, struct chan *c)
+shims_send_setup(const struct agentd *ag, struct chan *c,
+    const struct shims_setup *s)
 {
+	ASSERT_STRING_EQ(s->job->argv.v[0], "cloop-git");
+	ASSERT_PTR_EQ(s->dir, &dir);
+	ASSERT_INT_EQ(s->wake_fd, 5);
+	ASSERT_INT_EQ(s->tree_fd, 1);
 	return CL_OK;
+}
+
+int
+shims_send_fd(struct chan *c, uint32_t type, int fd)
+{
+	return chan_send(c, type, 0, NULL, fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 uint64_t
@@ -92,17 +102,10 @@ start_make_step(const struct agentd *ag, const char *handle_id,
 	return CL_OK;
 }
 
-int
-handledir_open_spool(const struct handledir *d, int flags, int *fdp)
-{
-	*fdp = memfd_create("spool", MFD_CLOEXEC);
-	return CL_OK;
-}
-
 static void
-on_done(struct workload *wl, const struct devjob_result *res)
+on_done(void *arg, const struct devjob_result *res)
 {
-	ASSERT_PTR_EQ(wl, &w);
+	ASSERT_PTR_EQ(arg, &ndone);
 	ndone++;
 	got.outcome = res->outcome;
 	free(got.error);
@@ -135,7 +138,8 @@ begin(void)
 {
 	struct devjob_plan plan;
 	struct wjob_opts o = { .program = "cloop-git", .plan = &plan,
-	    .tree = "/tree", .tree_fd = 1, .file_fd = -1, .done = on_done };
+	    .handle_id = "h", .dir = &dir, .wake_fd = 5, .tree = "/tree",
+	    .tree_fd = 1, .file_fd = -1, .done = on_done, .arg = &ndone };
 
 	ndone = 0;
 	field_init(&devjob_plan_table, &plan);
@@ -144,7 +148,7 @@ begin(void)
 	plan.repo = strdup("https://forge/r.git");
 	ASSERT_ERR(secret_init(&plan.password, "hunter22", 8, 100), CL_OK);
 	o.file_fd = memfd_create("file", MFD_CLOEXEC);
-	ASSERT_ERR(wjob_start(&w, &o, &job), CL_OK);
+	ASSERT_ERR(wjob_start(&a, &o, &job), CL_OK);
 	ASSERT_SIZE_T_EQ(plan.password.len, 0);
 	ASSERT_INT_EQ(fcntl(o.file_fd, F_GETFD), -1);
 	field_clear(&devjob_plan_table, &plan);
@@ -155,9 +159,7 @@ begin(void)
 static void
 take_orders(void)
 {
-	static const uint32_t want[] = { MSG_SHIM_JOB, MSG_SHIM_SPOOL,
-	    MSG_SHIM_WAKE, MSG_SHIM_DIR, MSG_SHIM_TREE, MSG_SHIM_STDIN,
-	    MSG_SHIM_GO };
+	static const uint32_t want[] = { MSG_SHIM_STDIN, MSG_SHIM_GO };
 	struct imsg m;
 	size_t i;
 
@@ -257,11 +259,6 @@ test_good(void)
 	struct imsg m;
 
 	a.base = event_base_new();
-	ws.a = &a;
-	w.ws = &ws;
-	w.wake_fd = eventfd(0, EFD_CLOEXEC);
-	w.dir.fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	(void)snprintf(w.handle_id, sizeof(w.handle_id), "h");
 	TEST_START("the job gets its plan, the shim all else; one result");
 	begin();
 	take_orders();
@@ -362,7 +359,8 @@ test_time(void)
 {
 	struct devjob_plan plan;
 	struct wjob_opts o = { .program = "cloop-git", .plan = &plan,
-	    .tree = "/tree", .tree_fd = 1, .file_fd = -1, .done = on_done };
+	    .handle_id = "h", .dir = &dir, .wake_fd = 5, .tree = "/tree",
+	    .tree_fd = 1, .file_fd = -1, .done = on_done, .arg = &ndone };
 	struct imsg m;
 
 	TEST_START("a cancelled job is asked once, and then killed");
@@ -389,7 +387,7 @@ test_time(void)
 	ndone = 0;
 	spawn_result = CL_NOTFOUND;
 	field_init(&devjob_plan_table, &plan);
-	ASSERT_ERR(wjob_start(&w, &o, &job), CL_NOTFOUND);
+	ASSERT_ERR(wjob_start(&a, &o, &job), CL_NOTFOUND);
 	field_clear(&devjob_plan_table, &plan);
 	ASSERT_PTR_EQ(job, NULL);
 	turn();
@@ -399,8 +397,6 @@ test_time(void)
 	ASSERT_INT_EQ(wjob_on_exit(NULL, 1), 0);
 	free(got.error);
 	free(got.head);
-	close(w.wake_fd);
-	close(w.dir.fd);
 	event_base_free(a.base);
 }
 

@@ -22,15 +22,6 @@ static struct agentd a;
 static char root[] = "/tmp/test-work-save-XXXXXX";
 static struct handledir d;
 
-void
-work_free(struct work *k)
-{
-	if (k->tree_fd != -1)
-		close(k->tree_fd);
-	work_clear_record(&k->rec);
-	free(k);
-}
-
 static struct work
 make(void)
 {
@@ -81,7 +72,10 @@ test_record(void)
 	ASSERT_ERR(work_load(&a, &d, &back), CL_OK);
 	ASSERT_INT_EQ(back->rec.res.bytes, 7);
 	work_free(back);
-	work_clear_record(&k.rec);
+	free(k.rec.tree);
+	free(k.rec.mode);
+	free(k.rec.branch);
+	free(k.rec.base);
 }
 
 static void

@@ -26,12 +26,14 @@
 #include "common/msg/buf.h"
 #include "agentd.h"
 #include "caps_detect.h"
-#include "fetchctl_int.h"
+#include "fetchctl.h"
+#include "fetchmsg.h"
+#include "leasing.h"
 #include "start.h"
 #include "workloads.h"
 
-static int
-fetchctl_on_ready(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_ready(struct fetchctl *f, struct imsg *m)
 {
 	uint32_t version = buf_get_u32(&m->body);
 
@@ -47,14 +49,14 @@ fetchctl_on_ready(struct fetchctl *f, struct imsg *m)
 	return CL_OK;
 }
 
-static int
-fetchctl_on_stopped(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_stopped(struct fetchctl *f, struct imsg *m)
 {
 	return buf_end(&m->body) != 0 || !f->is_stopping ? CL_FORMAT : CL_OK;
 }
 
-static int
-fetchctl_on_resolve(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_resolve(struct fetchctl *f, struct imsg *m)
 {
 	if (buf_end(&m->body) != 0)
 		return CL_FORMAT;
@@ -62,8 +64,8 @@ fetchctl_on_resolve(struct fetchctl *f, struct imsg *m)
 	return CL_OK;
 }
 
-static int
-fetchctl_on_session(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_session(struct fetchctl *f, struct imsg *m)
 {
 	static const char *const links[] = { "?", "connecting", "up",
 	    "down" };
@@ -96,12 +98,12 @@ fetchctl_on_session(struct fetchctl *f, struct imsg *m)
 	    "\"upgrade this agent, or the hub if this device is newer\"" :
 	    "\"remove the credential file and enroll again with a new "
 	    "token\"");
-	agentd_stop(f->a, AGENTD_EXIT_REFUSED, fatal == FATAL_BYE);
+	f->ops->stop(f->a, AGENTD_EXIT_REFUSED, fatal == FATAL_BYE);
 	return CL_OK;
 }
 
 static void
-fetchctl_answer_enrolled(struct fetchctl *f, uint64_t id, int saved,
+fetchmsg_answer_enrolled(struct fetchctl *f, uint64_t id, int saved,
     const char *text)
 {
 	struct buf b;
@@ -113,8 +115,8 @@ fetchctl_answer_enrolled(struct fetchctl *f, uint64_t id, int saved,
 	buf_clear(&b);
 }
 
-static int
-fetchctl_on_enrolled(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_enrolled(struct fetchctl *f, struct imsg *m)
 {
 	char agent_id[MAX_ID_LEN + 1], credential[MAX_TOKEN_LEN + 1];
 	int r;
@@ -130,7 +132,7 @@ fetchctl_on_enrolled(struct fetchctl *f, struct imsg *m)
 	r = startup_save_enrolled(f->a, agent_id, credential);
 	explicit_bzero(credential, sizeof(credential));
 	if (r == 0) {
-		fetchctl_answer_enrolled(f, m->id, 1, "");
+		fetchmsg_answer_enrolled(f, m->id, 1, "");
 		(void)fetchctl_send_bearer(f);
 		return CL_OK;
 	}
@@ -138,14 +140,14 @@ fetchctl_on_enrolled(struct fetchctl *f, struct imsg *m)
 	    "this token is spent: mint a new one and enroll again\"",
 	    f->a->conf.credential_file,
 	    r == CL_SYSTEM ? strerror(errno) : cl_strerror(r));
-	fetchctl_answer_enrolled(f, m->id, 0, "the credential could not be "
+	fetchmsg_answer_enrolled(f, m->id, 0, "the credential could not be "
 	    "saved on the device");
-	agentd_stop(f->a, 1, 0);
+	f->ops->stop(f->a, 1, 0);
 	return CL_OK;
 }
 
-static int
-fetchctl_on_caps(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_caps(struct fetchctl *f, struct imsg *m)
 {
 	struct caps c;
 	struct buf b;
@@ -166,8 +168,8 @@ fetchctl_on_caps(struct fetchctl *f, struct imsg *m)
 	return CL_OK;
 }
 
-static int
-fetchctl_on_start(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_start(struct fetchctl *f, struct imsg *m)
 {
 	struct workload_ask ask = { m->id, f->generation };
 	char handle_id[MAX_ID_LEN + 1];
@@ -187,8 +189,8 @@ fetchctl_on_start(struct fetchctl *f, struct imsg *m)
 }
 
 /* Shipped branches: names of handles that need not exist yet. */
-static int
-fetchctl_on_branch_open(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_branch_open(struct fetchctl *f, struct imsg *m)
 {
 	char handle_id[MAX_ID_LEN + 1];
 	struct buf b;
@@ -209,8 +211,8 @@ fetchctl_on_branch_open(struct fetchctl *f, struct imsg *m)
 	return CL_OK;
 }
 
-static int
-fetchctl_on_branch_end(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_branch_end(struct fetchctl *f, struct imsg *m)
 {
 	char handle_id[MAX_ID_LEN + 1], failure[256];
 
@@ -222,8 +224,8 @@ fetchctl_on_branch_end(struct fetchctl *f, struct imsg *m)
 	return CL_OK;
 }
 
-static int
-fetchctl_on_branch_drop(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_branch_drop(struct fetchctl *f, struct imsg *m)
 {
 	char handle_id[MAX_ID_LEN + 1];
 
@@ -234,8 +236,8 @@ fetchctl_on_branch_drop(struct fetchctl *f, struct imsg *m)
 	return CL_OK;
 }
 
-static int
-fetchctl_on_sent(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_sent(struct fetchctl *f, struct imsg *m)
 {
 	uint64_t slot = buf_get_u64(&m->body);
 	uint64_t raw = buf_get_u64(&m->body);
@@ -245,8 +247,8 @@ fetchctl_on_sent(struct fetchctl *f, struct imsg *m)
 	return workloads_on_sent(f->a->workloads, slot, raw);
 }
 
-static int
-fetchctl_on_acked(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_acked(struct fetchctl *f, struct imsg *m)
 {
 	uint64_t slot = buf_get_u64(&m->body);
 	uint64_t raw = buf_get_u64(&m->body);
@@ -257,8 +259,8 @@ fetchctl_on_acked(struct fetchctl *f, struct imsg *m)
 	return workloads_on_acked(f->a->workloads, slot, raw, norm);
 }
 
-static int
-fetchctl_on_told(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_told(struct fetchctl *f, struct imsg *m)
 {
 	uint64_t slot = buf_get_u64(&m->body);
 
@@ -267,8 +269,8 @@ fetchctl_on_told(struct fetchctl *f, struct imsg *m)
 	return workloads_on_told(f->a->workloads, slot);
 }
 
-static int
-fetchctl_on_done(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_done(struct fetchctl *f, struct imsg *m)
 {
 	uint64_t slot = buf_get_u64(&m->body);
 
@@ -277,8 +279,8 @@ fetchctl_on_done(struct fetchctl *f, struct imsg *m)
 	return workloads_on_done(f->a->workloads, slot);
 }
 
-static int
-fetchctl_on_refused(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_refused(struct fetchctl *f, struct imsg *m)
 {
 	uint64_t slot = buf_get_u64(&m->body);
 	char reason[512];
@@ -289,8 +291,8 @@ fetchctl_on_refused(struct fetchctl *f, struct imsg *m)
 	return workloads_on_refused(f->a->workloads, slot, reason);
 }
 
-static int
-fetchctl_on_signal(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_signal(struct fetchctl *f, struct imsg *m)
 {
 	char handle_id[MAX_ID_LEN + 1];
 	struct buf b;
@@ -316,7 +318,7 @@ fetchctl_on_signal(struct fetchctl *f, struct imsg *m)
 
 /* The memfd of a DEV_REVOKE or DEV_REFRESH. */
 static int
-fetchctl_load_table(struct imsg *m, const struct field_table *t, void *v)
+fetchmsg_load_table(struct imsg *m, const struct field_table *t, void *v)
 {
 	uint32_t len = buf_get_u32(&m->body);
 	uint8_t *data;
@@ -334,26 +336,26 @@ fetchctl_load_table(struct imsg *m, const struct field_table *t, void *v)
 }
 
 /* There is no wildcard: a blank lease is no request at all. */
-static int
-fetchctl_on_revoke(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_revoke(struct fetchctl *f, struct imsg *m)
 {
 	struct workload_ask ask = { m->id, f->generation };
 	struct dev_revoke req;
 	int r;
 
-	if ((r = fetchctl_load_table(m, &dev_revoke_table, &req)) != 0)
+	if ((r = fetchmsg_load_table(m, &dev_revoke_table, &req)) != 0)
 		return r == CL_NOMEM ? CL_OK : r;
 	if (rule_is_blank(req.lease_id)) {
 		field_clear(&dev_revoke_table, &req);
 		return CL_FORMAT;
 	}
-	workloads_revoke(f->a->workloads, &ask, &req);
+	leasing_revoke(f->a->workloads, &ask, &req);
 	return CL_OK;
 }
 
 /* Once more: the fetcher's word for it is not enough. */
 static int
-fetchctl_check_refresh(const struct dev_refresh *req)
+fetchmsg_check_refresh(const struct dev_refresh *req)
 {
 	size_t i;
 
@@ -366,55 +368,19 @@ fetchctl_check_refresh(const struct dev_refresh *req)
 	return spec_check_secret_files(req->files, req->nfiles, NULL);
 }
 
-static int
-fetchctl_on_refresh(struct fetchctl *f, struct imsg *m)
+int
+fetchmsg_on_refresh(struct fetchctl *f, struct imsg *m)
 {
 	struct workload_ask ask = { m->id, f->generation };
 	struct dev_refresh req;
 	int r;
 
-	if ((r = fetchctl_load_table(m, &dev_refresh_table, &req)) != 0)
+	if ((r = fetchmsg_load_table(m, &dev_refresh_table, &req)) != 0)
 		return r == CL_NOMEM ? CL_OK : r;
-	if (fetchctl_check_refresh(&req) != 0) {
+	if (fetchmsg_check_refresh(&req) != 0) {
 		field_clear(&dev_refresh_table, &req);
 		return CL_FORMAT;
 	}
-	workloads_refresh(f->a->workloads, &ask, &req);
+	leasing_refresh(f->a->workloads, &ask, &req);
 	return CL_OK;
-}
-
-static const struct fetchctl_row {
-	uint32_t type;
-	int (*fn)(struct fetchctl *, struct imsg *);
-} fetchctl_rows[] = {
-	{ MSG_FETCH_READY, fetchctl_on_ready },
-	{ MSG_FETCH_STOPPED, fetchctl_on_stopped },
-	{ MSG_RESOLVE, fetchctl_on_resolve },
-	{ MSG_SESSION, fetchctl_on_session },
-	{ MSG_ENROLLED, fetchctl_on_enrolled },
-	{ MSG_DEV_CAPS, fetchctl_on_caps },
-	{ MSG_DEV_START, fetchctl_on_start },
-	{ MSG_BRANCH_OPEN, fetchctl_on_branch_open },
-	{ MSG_BRANCH_END, fetchctl_on_branch_end },
-	{ MSG_BRANCH_DROP, fetchctl_on_branch_drop },
-	{ MSG_DEV_SENT, fetchctl_on_sent },
-	{ MSG_DEV_ACKED, fetchctl_on_acked },
-	{ MSG_DEV_TOLD, fetchctl_on_told },
-	{ MSG_DEV_DONE, fetchctl_on_done },
-	{ MSG_DEV_STOP, fetchctl_on_refused },
-	{ MSG_DEV_SIGNAL, fetchctl_on_signal },
-	{ MSG_DEV_REVOKE, fetchctl_on_revoke },
-	{ MSG_DEV_REFRESH, fetchctl_on_refresh },
-};
-
-int
-fetchctl_on_msg(void *arg, struct imsg *m, union msg_any *v)
-{
-	size_t i;
-
-	(void)v;
-	for (i = 0; i < sizeof(fetchctl_rows) / sizeof(fetchctl_rows[0]); i++)
-		if (fetchctl_rows[i].type == m->type)
-			return fetchctl_rows[i].fn(arg, m);
-	return CL_FORMAT;	/* RES_ADDRS belongs to the other role */
 }

@@ -9,6 +9,7 @@
 #include <event2/event.h>
 
 #include "agent/monitor/agentd.h"
+#include "agent/monitor/leasing.h"
 #include "agent/monitor/workload_int.h"
 #include "common/model/devlease.h"
 #include "regress/unit/priv/monitor/leasetest.h"
@@ -32,11 +33,11 @@ workload_shim_terminate(struct workload *w)
 }
 
 /* A workspace under way (agent/monitor/work.h); none here. */
-void work_cancel(struct workload *w);
+void work_cancel(struct work *k);
 void
-work_cancel(struct workload *w)
+work_cancel(struct work *k)
 {
-	(void)w;
+	(void)k;
 	nterms++;
 }
 
@@ -114,8 +115,7 @@ end_workload(struct workload *w)
 		free(w->holding);
 	}
 	w->holding = NULL;
-	revoke_on_end(&ws, w->slot);
-	refresh_on_end(&ws, w->slot);
+	leasing_on_end(&ws, w->slot);
 }
 
 static void
@@ -135,8 +135,7 @@ reset(void)
 		close(w->dir.fd);
 	}
 	TAILQ_INIT(&ws.list);
-	TAILQ_INIT(&ws.revokes);
-	TAILQ_INIT(&ws.refreshes);
+	TAILQ_INIT(&ws.orders);
 	ws.a = &a;
 	ws.n = 0;
 	set_workload(&one, "one", 11, "lease-1");
@@ -153,7 +152,7 @@ do_revoke(const char *lease, const char *grant, int kill)
 	req.lease_id = lt_dup(lease);
 	req.grant_id = lt_dup(grant);
 	req.kill = kill;
-	workloads_revoke(&ws, &ask, &req);
+	leasing_revoke(&ws, &ask, &req);
 	ASSERT_PTR_EQ(req.lease_id, NULL);
 }
 
@@ -174,7 +173,7 @@ do_refresh(const char *lease, const char *name)
 	req.nfiles = 1;
 	s.secret_files = NULL;
 	s.nsecret_files = 0;
-	workloads_refresh(&ws, &ask, &req);
+	leasing_refresh(&ws, &ask, &req);
 	spec_clear(&s);
 }
 
@@ -241,7 +240,7 @@ test_forced(void)
 	TEST_START("an end that nobody saw is not called clean");
 	two.state = WL_ENDED;
 	do_revoke("lease-1", "", 1);
-	revoke_on_forced(&ws, one.slot);
+	leasing_on_forced(&ws, one.slot);
 	end_workload(&one);
 	ASSERT_INT_EQ(nanswers, 1);
 	ASSERT_SIZE_T_EQ(rep.nkilled, 1);
@@ -288,13 +287,13 @@ test_refresh(void)
 	do_refresh("lease-1", "cfg");
 	ASSERT_INT_EQ(nvalues, 2);
 	ASSERT_INT_EQ(nanswers, 0);
-	refresh_on_redacted(&ws, one.slot, value_ids[0], 1);
+	leasing_on_redacted(&ws, one.slot, value_ids[0], 1);
 	ASSERT_INT_EQ(nanswers, 0);
 	ASSERT_STRING_EQ(lt_text(lt_path(&one.holding->set, 0, "cfg")),
 	    LT_MARK);
-	refresh_on_redacted(&ws, two.slot, value_ids[1] + 9, 1); /* not it */
+	leasing_on_redacted(&ws, two.slot, value_ids[1] + 9, 1); /* not it */
 	ASSERT_INT_EQ(nanswers, 0);
-	refresh_on_redacted(&ws, two.slot, value_ids[1], 0);
+	leasing_on_redacted(&ws, two.slot, value_ids[1], 0);
 	ASSERT_INT_EQ(nanswers, 1);
 	ASSERT_INT_EQ(fresh.known, 1);
 	ASSERT_INT_EQ(fresh.files_rewritten, 1);
@@ -310,8 +309,8 @@ test_refresh(void)
 	TEST_START("revoked in between: nothing is written");
 	do_refresh("lease-1", "cfg");
 	do_revoke("lease-1", "", 0);
-	refresh_on_redacted(&ws, one.slot, value_ids[0], 1);
-	refresh_on_redacted(&ws, two.slot, value_ids[1], 1);
+	leasing_on_redacted(&ws, one.slot, value_ids[0], 1);
+	leasing_on_redacted(&ws, two.slot, value_ids[1], 1);
 	ASSERT_INT_EQ(nanswers, 2);
 	ASSERT_INT_EQ(fresh.files_rewritten, 0);
 	ASSERT_TRUE(fresh.error != NULL && *fresh.error != '\0');
@@ -333,8 +332,8 @@ test_refresh(void)
 	ASSERT_INT_EQ(fresh.known, 0);
 	ASSERT_STRING_EQ(fresh.error == NULL ? "" : fresh.error, "");
 	do_refresh("lease-1", "new");
-	refresh_on_redacted(&ws, one.slot, value_ids[0], 1);
-	refresh_on_redacted(&ws, two.slot, value_ids[1], 1);
+	leasing_on_redacted(&ws, one.slot, value_ids[0], 1);
+	leasing_on_redacted(&ws, two.slot, value_ids[1], 1);
 	ASSERT_TRUE(fresh.error != NULL && *fresh.error != '\0');
 	ASSERT_SIZE_T_EQ(lt_count(one.holding->set.dirs[0].path), 1);
 	TEST_START("no channel to a shim: said, and not waited for");
@@ -347,6 +346,22 @@ test_refresh(void)
 }
 
 static void
+test_many(void)
+{
+	int i;
+
+	TEST_START("64 orders wait, the one after them is answered at once");
+	reset();
+	for (i = 0; i <= 64; i++) {
+		ASSERT_INT_EQ(nanswers, 0);
+		do_revoke("lease-1", "", 1);
+	}
+	ASSERT_INT_EQ(nanswers, 1);
+	ASSERT_STRING_EQ(rep.error, "the device is busy with other leases");
+	leasing_clear(&ws);
+}
+
+static void
 test_end(void)
 {
 	char path[128];
@@ -355,8 +370,7 @@ test_end(void)
 	reset();
 	do_revoke("lease-1", "", 1);
 	do_refresh("lease-1", "cfg");
-	revoke_free_all(&ws);
-	refresh_free_all(&ws);
+	leasing_clear(&ws);
 	reset();
 	end_workload(&one);
 	end_workload(&two);
@@ -371,4 +385,4 @@ test_end(void)
 }
 
 UNIT_MAIN(test_scrub, test_kill, test_forced, test_launch, test_refresh,
-    test_end)
+    test_many, test_end)

@@ -204,7 +204,7 @@ handledir_parse_meta(const void *p, size_t len, struct handle_meta *m)
 	m->slot = buf_get_u64(&b);
 	m->shim_pid = buf_get_i64(&b);
 	m->shim_ticks = buf_get_u64(&b);
-	buf_get_str(&b, m->boot_id, PROCID_BOOT_LEN);
+	buf_get_str(&b, m->boot_id, KERN_BOOT_LEN);
 	m->created_at = buf_get_i64(&b);
 	if ((r = buf_end(&b)) != 0 || !util_is_id(m->handle_id) ||
 	    m->slot == 0 || m->shim_pid < 0 || m->shim_pid > INT32_MAX) {

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "common/base/limits.h"
-#include "procid.h"
+#include "kern.h"
 
 #define HANDLEDIR_META_VERSION 1
 
@@ -29,8 +29,8 @@ struct handle_meta {
 	char handle_id[MAX_ID_LEN + 1];
 	uint64_t slot;			/* names the socket too */
 	int64_t shim_pid;
-	uint64_t shim_ticks;		/* procid.h */
-	char boot_id[PROCID_BOOT_LEN + 1];
+	uint64_t shim_ticks;		/* kern.h */
+	char boot_id[KERN_BOOT_LEN + 1];
 	int64_t created_at;		/* wall ns */
 };
 

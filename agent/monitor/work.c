@@ -16,6 +16,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <event2/event.h>
+
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
@@ -80,6 +82,8 @@ work_free(struct work *k)
 	secret_clear(&k->password);
 	free(k->placement);
 	wjob_free(k->job);
+	if (k->again != NULL)
+		event_free(k->again);
 	work_forget_forge(k);
 	redact_free(k->redact);
 	if (k->tree_fd != -1)

@@ -29,8 +29,10 @@ shims_start(struct agentd *ag, pid_t *pidp, int *fdp)
 	int fds[2], ready[2];
 	char byte;
 
-	if (spawn_result != 0)
+	if (spawn_result != 0) {
+		errno = EMFILE;
 		return spawn_result;
+	}
 	ASSERT_ERR(imsg_pair(fds), CL_OK);
 	ASSERT_INT_EQ(pipe(ready), 0);
 	fflush(stdout);
@@ -74,16 +76,20 @@ shims_send_fd(struct chan *c, uint32_t type, int fd)
 	return chan_send(c, type, 0, NULL, fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-uint64_t
-procid_load_ticks(pid_t pid)
+int
+kern_load_ticks(pid_t pid, uint64_t *ticksp)
 {
-	return 42;
+	*ticksp = 42;
+	return CL_OK;
 }
 
 int
-procid_is_alive(pid_t pid, uint64_t ticks)
+kern_kill(pid_t pid, uint64_t ticks)
 {
-	return pid == child && ticks == 42;
+	if (pid != child || ticks != 42)
+		return CL_NOTFOUND;
+	(void)kill(pid, SIGKILL);
+	return CL_OK;
 }
 
 int
@@ -390,6 +396,16 @@ test_time(void)
 	ASSERT_ERR(wjob_start(&a, &o, &job), CL_NOTFOUND);
 	field_clear(&devjob_plan_table, &plan);
 	ASSERT_PTR_EQ(job, NULL);
+	TEST_START("which takes nothing: it may be tried again");
+	spawn_result = CL_SYSTEM;
+	ASSERT_ERR(secret_init(&plan.password, "hunter22", 8, 100), CL_OK);
+	o.file_fd = memfd_create("file", MFD_CLOEXEC);
+	ASSERT_ERR(wjob_start(&a, &o, &job), CL_SYSTEM);
+	ASSERT_INT_EQ(errno, EMFILE);
+	ASSERT_INT_GE(fcntl(o.file_fd, F_GETFD), 0);
+	close(o.file_fd);
+	ASSERT_SIZE_T_EQ(plan.password.len, 8);
+	secret_clear(&plan.password);
 	turn();
 	ASSERT_INT_EQ(ndone, 0);
 	wjob_cancel(NULL);

@@ -73,6 +73,10 @@ with open(os.environ.get("CLOOP_CATALOGUE", HERE + "/catalogue.sample"),
 NUMBERS = {name: row.number for name, row in ROWS.items()}
 NUMBERS.update(numbers_of_tree())
 NAMES = {number: name for name, number in NUMBERS.items()}
+with open(os.environ["SRC"] + "/common/msg/msgcat.h",
+          encoding="utf-8") as source_text:
+    VERSION = int(re.search(r"define MSGCAT_VERSION (\d+)",
+                            source_text.read()).group(1))
 
 
 # ------------------------------------------------- packing, a function a type
@@ -336,7 +340,7 @@ class Fetcher(Child):
         super().__init__("fetch")
         while self.read()[0] != "FETCH_START":
             pass
-        self.send("FETCH_READY", 0, 1)
+        self.send("FETCH_READY", 0, VERSION)
 
 
 def hang_up(fd):
@@ -366,7 +370,7 @@ class Worker(Child):
                                  daemon=True).start()
             elif fd is not None:
                 os.close(fd)
-        self.send("NET_READY", 0, 1, worker)
+        self.send("NET_READY", 0, VERSION, worker)
 
     @classmethod
     def second(cls, tmp, program):

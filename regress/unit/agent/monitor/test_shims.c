@@ -30,26 +30,31 @@ spawn_start(const struct spawn_opts *o, pid_t *pidp, int *fdp)
 	return CL_OK;
 }
 
+/* `more` bytes than there should be. */
 static void
-answer(int fd, uint32_t type, const void *body, size_t len)
+answer(int fd, uint32_t type, const void *v, int more)
 {
-	uint8_t msg[64] = { 0 };
+	uint8_t msg[80] = { 0 };
+	struct buf b;
 
+	buf_init(&b, 64);
+	ASSERT_ERR(msg_put(type, v, &b), CL_OK);
 	msg[2] = (uint8_t)(type >> 8);
 	msg[3] = (uint8_t)type;
-	msg[7] = (uint8_t)len;
-	memcpy(msg + 16, body, len);
-	(void)!send(fd, msg, 16 + len, MSG_NOSIGNAL);
+	msg[7] = (uint8_t)((int)b.len + more);
+	memcpy(msg + 16, b.data, b.len);
+	(void)!send(fd, msg, 16 + msg[7], MSG_NOSIGNAL);
+	buf_clear(&b);
 }
 
 /* One step of the script; 0 ends the connection. */
 static int
 play(int fd, char step)
 {
-	static const uint8_t ok[4] = { 0, 0, 0, MSGCAT_VERSION },
-	    other[4] = { 0, 0, 0, MSGCAT_VERSION + 1 },
-	    started[12] = { [10] = 1, [11] = 2 }, none[12],
-	    refused[12] = { [3] = EACCES }, far[12] = { [4] = 1 };
+	static const struct msg_version ok = { MSGCAT_VERSION },
+	    other = { MSGCAT_VERSION + 1 };
+	static const struct msg_shimd_start_ans started = { 0, 258 },
+	    none = { 0, 0 }, refused = { EACCES, 0 };
 	struct msghdr msg = { 0 };
 	struct iovec iov;
 	char data[64], ctl[64];
@@ -67,21 +72,21 @@ play(int fd, char step)
 	    CMSG_FIRSTHDR(&msg) == NULL)
 		return 0;
 	if (step == 'h')
-		answer(fd, MSG_SHIMD_HELLO_ANS, ok, 4);
+		answer(fd, MSG_SHIMD_HELLO_ANS, &ok, 0);
 	else if (step == 'v')
-		answer(fd, MSG_SHIMD_HELLO_ANS, other, 4);
+		answer(fd, MSG_SHIMD_HELLO_ANS, &other, 0);
 	else if (step == 's')
-		answer(fd, MSG_SHIMD_START_ANS, started, 12);
+		answer(fd, MSG_SHIMD_START_ANS, &started, 0);
 	else if (step == 'r')
-		answer(fd, MSG_SHIMD_START_ANS, refused, 12);
+		answer(fd, MSG_SHIMD_START_ANS, &refused, 0);
 	else if (step == 'n')
-		answer(fd, MSG_SHIMD_START_ANS, none, 12);
-	else if (step == 'f')
-		answer(fd, MSG_SHIMD_START_ANS, far, 12);
+		answer(fd, MSG_SHIMD_START_ANS, &none, 0);
 	else if (step == 'l')
-		answer(fd, MSG_SHIMD_START_ANS, started, 11);
+		answer(fd, MSG_SHIMD_START_ANS, &started, -1);
+	else if (step == 'm')
+		answer(fd, MSG_SHIMD_START_ANS, &started, 1);
 	else if (step == 't')
-		answer(fd, MSG_SHIM_SIGNAL, ok, 1);
+		answer(fd, MSG_SHIMD_SWEEP, NULL, 0);
 	return step != '.';
 }
 
@@ -214,7 +219,7 @@ test_replaced(void)
 static void
 test_lies(void)
 {
-	static const char *const scripts[] = { "hnhs", "hfhs", "hlhs", "hths",
+	static const char *const scripts[] = { "hnhs", "hmhs", "hlhs", "hths",
 		"hhhs" };
 	size_t i;
 	pid_t pid;

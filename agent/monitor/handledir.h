@@ -20,6 +20,8 @@
 
 #define HANDLEDIR_META_VERSION 1
 
+struct buf;
+
 struct handledir {
 	char name[NAME_MAX + 1];	/* below the base */
 	int fd;				/* O_RDONLY directory, or -1 */
@@ -52,7 +54,13 @@ int handledir_remove(int base_fd, struct handledir *d);
 /* The spool: O_RDWR | O_CREAT, O_RDWR or O_RDONLY.  CL_SYSTEM. */
 int handledir_open_spool(const struct handledir *d, int flags, int *fdp);
 
-/* Written to a temporary name and renamed.  CL_SYSTEM. */
+/*
+ * A file of it that holds b: written to a temporary name and renamed.  Not
+ * synced: it must survive our death, not the machine's.  CL_SYSTEM, b's own
+ * error.
+ */
+int handledir_save_file(int dir_fd, const char *name, const struct buf *b);
+/* The record.  CL_SYSTEM. */
 int handledir_save_meta(const struct handledir *d,
     const struct handle_meta *m);
 /* CL_NOTFOUND, CL_FORMAT, CL_VERSION, CL_SYSTEM. */

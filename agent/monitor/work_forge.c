@@ -34,7 +34,8 @@
 
 #define WORK_FORGE_ERROR_MAX 256
 /* Each name's addresses fit a pin and the peers: 7 * 8 are below 64. */
-#define WORK_FORGE_PIN_MAX (MAX_HOST_LEN + 10 + MAX_RESOLVED * (INET6_ADDRSTRLEN + 3))
+#define WORK_FORGE_PIN_MAX                                                     \
+	(MAX_HOST_LEN + 10 + MAX_RESOLVED * (INET6_ADDRSTRLEN + 3))
 
 struct work_forge {
 	struct work *k;

@@ -42,7 +42,8 @@ answer(int fd, uint32_t type, const void *v, int more)
 	msg[2] = (uint8_t)(type >> 8);
 	msg[3] = (uint8_t)type;
 	msg[7] = (uint8_t)((int)b.len + more);
-	memcpy(msg + 16, b.data, b.len);
+	if (b.len > 0)
+		memcpy(msg + 16, b.data, b.len);
 	(void)!send(fd, msg, 16 + msg[7], MSG_NOSIGNAL);
 	buf_clear(&b);
 }

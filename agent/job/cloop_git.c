@@ -32,7 +32,7 @@
 
 /* What must never be said: the password, and how HTTP carries it. */
 static int
-gj_add_secrets(struct gj *g)
+git_job_add_secrets(struct git_job *g)
 {
 	const struct secret *p = &g->plan.password;
 	const char *user = rule_is_empty(g->plan.username) ?
@@ -67,47 +67,48 @@ gj_add_secrets(struct gj *g)
 }
 
 static int
-gj_prepare(struct gj *g)
+git_job_prepare(struct git_job *g)
 {
 	const struct devjob_plan *p = &g->plan;
 	int r;
 
 	g->deadline_at = util_now_ms() + p->timeout_s * 1000;
-	if ((r = gj_add_secrets(g)) != 0)
+	if ((r = git_job_add_secrets(g)) != 0)
 		return r;
 	if (rule_is_empty(p->git) || rule_is_empty(p->dir) ||
-	    strlen(p->dir) + 64 > GJ_PATH_MAX)
-		return gj_fail(g, "git is not installed on this device");
+	    strlen(p->dir) + 64 > GIT_JOB_PATH_MAX)
+		return git_job_fail(g, "git is not installed on this device");
 	if ((g->dir_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) == -1)
-		return gj_fail(g, "the work directory: %s", strerror(errno));
+		return git_job_fail(g, "the work directory: %s",
+		    strerror(errno));
 	if (rule_is_empty(p->repo))
 		return CL_OK;
-	g->host = ge_get_host(p->repo);
+	g->host = git_env_get_host(p->repo);
 	if (g->host == NULL ||
 	    !rule_is_charset(g->host, strlen(g->host), ".-_:[]", 300))
-		return gj_fail(g, "the repository's URL cannot be used");
+		return git_job_fail(g, "the repository's URL cannot be used");
 	return CL_OK;
 }
 
 static int
-gj_run(struct gj *g)
+git_job_run(struct git_job *g)
 {
 	int r;
 
-	if ((r = gj_prepare(g)) != 0)
+	if ((r = git_job_prepare(g)) != 0)
 		return r;
 	if (g->plan.op == DEVJOB_PROVISION)
-		return gw_provision(g);
+		return git_work_provision(g);
 	if (g->plan.op == DEVJOB_RETURN)
-		return gr_return(g);
-	return gj_fail(g, "not a job for git");
+		return git_back_return(g);
+	return git_job_fail(g, "not a job for git");
 }
 
 /* -------------------------------------------------------- credential helper */
 
 /* git says "key=value" lines; only our host, only https. */
 static int
-gj_is_wanted(const char *host)
+git_job_is_wanted(const char *host)
 {
 	char line[4096];
 	int https = 0, same = 0;
@@ -125,7 +126,7 @@ gj_is_wanted(const char *host)
 }
 
 static int
-gj_give_credential(const char *fd_text, const char *host, const char *op)
+git_job_give_credential(const char *fd_text, const char *host, const char *op)
 {
 	struct secret s = SECRET_INIT;
 	const char *errstr;
@@ -135,7 +136,7 @@ gj_give_credential(const char *fd_text, const char *host, const char *op)
 	if (strcmp(op, "get") != 0)
 		return 0;	/* store, erase: there is nothing to do */
 	fd = (int)strtonum(fd_text, 3, INT32_MAX, &errstr);
-	if (errstr != NULL || !gj_is_wanted(host) ||
+	if (errstr != NULL || !git_job_is_wanted(host) ||
 	    secret_load_fd(&s, fd, 8192) != 0 || s.len == 0 ||
 	    (nl = strchr((char *)s.data, '\n')) == NULL)
 		return 1;
@@ -149,16 +150,16 @@ gj_give_credential(const char *fd_text, const char *host, const char *op)
 int
 main(int argc, char **argv)
 {
-	static struct gj g;
+	static struct git_job g;
 
-	gj_harden();
+	git_job_harden();
 	if (argc == 5 && strcmp(argv[1], "credential") == 0)
-		return gj_give_credential(argv[2], argv[3], argv[4]);
+		return git_job_give_credential(argv[2], argv[3], argv[4]);
 	if (argc != 1)
 		return 2;
-	if (gj_open(&g) != 0 || gj_read_orders(&g) != 1)
+	if (git_job_open(&g) != 0 || git_job_read_orders(&g) != 1)
 		return 1;
-	gj_send_result(&g, gj_run(&g));
+	git_job_send_result(&g, git_job_run(&g));
 	field_clear(&devjob_plan_table, &g.plan);
 	return 0;
 }

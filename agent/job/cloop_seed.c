@@ -37,7 +37,7 @@
 
 /* Inflate a whole gzip stream of at most max bytes, owned. */
 static int
-seed_inflate(struct gj *g, const uint8_t *src, size_t len, size_t max,
+seed_inflate(struct git_job *g, const uint8_t *src, size_t len, size_t max,
     uint8_t **datap, size_t *lenp)
 {
 	z_stream z;
@@ -48,13 +48,13 @@ seed_inflate(struct gj *g, const uint8_t *src, size_t len, size_t max,
 	*datap = NULL;
 	memset(&z, 0, sizeof(z));
 	if (len < 2 || src[0] != 0x1f || src[1] != 0x8b)
-		return gj_fail(g, "it is not gzip");
+		return git_job_fail(g, "it is not gzip");
 	if (cap > max + 1)
 		cap = max + 1;
 	if ((data = malloc(cap)) == NULL ||
 	    inflateInit2(&z, 15 + 16) != Z_OK) {
 		free(data);
-		return gj_fail(g, "out of memory");
+		return git_job_fail(g, "out of memory");
 	}
 	z.next_in = (Bytef *)(uintptr_t)src;
 	z.avail_in = (uInt)len;
@@ -80,13 +80,13 @@ seed_inflate(struct gj *g, const uint8_t *src, size_t len, size_t max,
 		return CL_OK;
 	}
 	free(data);
-	return gj_fail(g, *lenp > max ? "it inflates past %zu MiB" :
+	return git_job_fail(g, *lenp > max ? "it inflates past %zu MiB" :
 	    "it is damaged (limit %zu MiB)", max / 1048576);
 }
 
 /* One JSON object, strictly. */
 static int
-seed_check_object(struct gj *g, const uint8_t *data, size_t len)
+seed_check_object(struct git_job *g, const uint8_t *data, size_t len)
 {
 	struct jx x;
 	int r;
@@ -94,9 +94,9 @@ seed_check_object(struct gj *g, const uint8_t *data, size_t len)
 	jx_init(&x);
 	r = jx_scan(&x, data, len);
 	if (r != 0)
-		r = gj_fail(g, "it is not JSON: %.128s", x.why);
+		r = git_job_fail(g, "it is not JSON: %.128s", x.why);
 	else if (x.tokens[0].type != JX_OBJECT)
-		r = gj_fail(g, "it is not a JSON object");
+		r = git_job_fail(g, "it is not a JSON object");
 	jx_clear(&x);
 	return r;
 }
@@ -104,18 +104,18 @@ seed_check_object(struct gj *g, const uint8_t *data, size_t len)
 /* ------------------------------------------------------------------- place */
 
 static int
-seed_open_dir(struct gj *g, int *fdp)
+seed_open_dir(struct git_job *g, int *fdp)
 {
 	if (mkdirat(g->dir_fd, SEED_DIR, 0700) == -1 && errno != EEXIST)
-		return gj_fail(g, SEED_DIR ": %s", strerror(errno));
-	if (gt_open_dir(g->dir_fd, SEED_DIR, fdp) != 0)
-		return gj_fail(g, SEED_DIR " is no directory");
+		return git_job_fail(g, SEED_DIR ": %s", strerror(errno));
+	if (git_tree_open_dir(g->dir_fd, SEED_DIR, fdp) != 0)
+		return git_job_fail(g, SEED_DIR " is no directory");
 	(void)fchmod(*fdp, 0700);
 	return CL_OK;
 }
 
 static int
-seed_save(struct gj *g, int dir_fd, const uint8_t *data, size_t len)
+seed_save(struct git_job *g, int dir_fd, const uint8_t *data, size_t len)
 {
 	char tmp[32];
 	int fd, r = CL_OK;
@@ -126,7 +126,7 @@ seed_save(struct gj *g, int dir_fd, const uint8_t *data, size_t len)
 	if (fd == -1 || util_write_all(fd, data, len) != 0 ||
 	    fsync(fd) == -1 ||
 	    renameat(dir_fd, tmp, dir_fd, SEED_STATE) == -1)
-		r = gj_fail(g, SEED_DIR "/" SEED_STATE ": %s",
+		r = git_job_fail(g, SEED_DIR "/" SEED_STATE ": %s",
 		    strerror(errno));
 	if (fd != -1)
 		close(fd);
@@ -136,7 +136,7 @@ seed_save(struct gj *g, int dir_fd, const uint8_t *data, size_t len)
 }
 
 static int
-seed_place(struct gj *g)
+seed_place(struct git_job *g)
 {
 	/* The harness would prefer them to what is placed now. */
 	static const char *const stale[] = { "state.db", "state.db-wal",
@@ -152,20 +152,20 @@ seed_place(struct gj *g)
 	    (r = seed_open_dir(g, &fd)) != 0)
 		goto out;
 	for (i = 0; i < sizeof(stale) / sizeof(stale[0]) && r == 0; i++)
-		if (gt_remove(fd, stale[i]) != 0)
-			r = gj_fail(g, SEED_DIR "/%s: %s", stale[i],
+		if (git_tree_remove(fd, stale[i]) != 0)
+			r = git_job_fail(g, SEED_DIR "/%s: %s", stale[i],
 			    strerror(errno));
 	/* What lies at its place may be anything of an earlier run. */
-	if (r == 0 && gt_remove(fd, SEED_STATE) != 0)
-		r = gj_fail(g, SEED_DIR "/" SEED_STATE ": %s",
+	if (r == 0 && git_tree_remove(fd, SEED_STATE) != 0)
+		r = git_job_fail(g, SEED_DIR "/" SEED_STATE ": %s",
 		    strerror(errno));
 	if (r == 0)
 		r = seed_save(g, fd, data, len);
 	if (r == 0 && !rule_is_empty(p->record))
-		(void)gt_save(fd, "sandbox-run.json", p->record,
+		(void)git_tree_save(fd, "sandbox-run.json", p->record,
 		    strlen(p->record));
 	/* An earlier run's result is not this one's. */
-	(void)gt_remove(fd, "result.json.gz");
+	(void)git_tree_remove(fd, "result.json.gz");
 out:
 	if (fd != -1)
 		close(fd);
@@ -176,26 +176,26 @@ out:
 /* -------------------------------------------------------------------- take */
 
 static int
-seed_take(struct gj *g)
+seed_take(struct git_job *g)
 {
 	uint8_t *inflated = NULL;
 	size_t len = 0, n = 0;
 	char *data = NULL;
 	int r;
 
-	r = gt_load(g->dir_fd, SEED_RESULT, RESULT_MAX, &data, &len);
+	r = git_tree_load(g->dir_fd, SEED_RESULT, RESULT_MAX, &data, &len);
 	if (r == CL_NOTFOUND)
-		return gj_fail(g, "no project result was left by the "
+		return git_job_fail(g, "no project result was left by the "
 		    "workload");
 	if (r != 0)
-		return gj_fail(g, SEED_RESULT ": %s", r == CL_FORMAT ?
+		return git_job_fail(g, SEED_RESULT ": %s", r == CL_FORMAT ?
 		    "it is no regular file" : cl_strerror(r));
 	if ((r = seed_inflate(g, (uint8_t *)data, len, RESULT_MAX_INFLATED,
 	    &inflated, &n)) == 0 &&
 	    (r = seed_check_object(g, inflated, n)) == 0) {
 		if (g->file_fd == -1 ||
 		    util_write_all(g->file_fd, data, len) != 0)
-			r = gj_fail(g, "the result cannot be kept");
+			r = git_job_fail(g, "the result cannot be kept");
 		g->res.bytes = (int64_t)len;
 	}
 	free(inflated);
@@ -206,25 +206,25 @@ seed_take(struct gj *g)
 int
 main(int argc, char **argv)
 {
-	static struct gj g;
+	static struct git_job g;
 	int r;
 
 	(void)argv;
-	gj_harden();
+	git_job_harden();
 	if (argc != 1)
 		return 2;
-	if (gj_open(&g) != 0 || gj_read_orders(&g) != 1)
+	if (git_job_open(&g) != 0 || git_job_read_orders(&g) != 1)
 		return 1;
 	g.deadline_at = util_now_ms() + g.plan.timeout_s * 1000;
 	g.dir_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (g.dir_fd == -1)
-		r = gj_fail(&g, "the work directory: %s", strerror(errno));
+		r = git_job_fail(&g, "the work directory: %s", strerror(errno));
 	else if (g.plan.op == DEVJOB_SEED)
 		r = seed_place(&g);
 	else
 		r = g.plan.op == DEVJOB_PROJECT ? seed_take(&g) :
-		    gj_fail(&g, "not a job for this program");
-	gj_send_result(&g, r);
+		    git_job_fail(&g, "not a job for this program");
+	git_job_send_result(&g, r);
 	field_clear(&devjob_plan_table, &g.plan);
 	return 0;
 }

@@ -2,10 +2,16 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The environment of a git process, in cloop-git.  It is built from nothing;
- * settings given here outrank every file git may read.  The credential is not
- * in it: only the number of a descriptor on which our own helper reads it,
- * once.
+ * What a git process of cloop-git is given, and what it may say.  Its
+ * environment is built from nothing; settings given here outrank every file
+ * git may read.  The credential is not in it: only the number of a descriptor
+ * on which our own helper reads it, once.
+ *
+ * The network, between fork and exec: one that works on a tree gets no socket
+ * at all.  One that speaks to the forge connects to the forge's port and its
+ * proxies' only, where Landlock knows ports (Linux 6.7); where the shim could
+ * put a packet filter on our cgroup it also reaches no address but theirs,
+ * and looks no name up (work_forge.c).  Port 53 is for where it could not.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,10 +20,13 @@
 #include <strings.h>
 
 #include "common/base/err.h"
+#include "common/model/forge.h"
+#include "sandbox/self/bpf.h"
+#include "sandbox/self/landlock.h"
 #include "git_job.h"
 
 static void
-ge_take(struct ge *e, char *entry)
+git_env_take(struct git_env *e, char *entry)
 {
 	char **v;
 
@@ -40,7 +49,7 @@ ge_take(struct ge *e, char *entry)
 }
 
 static void __attribute__((__format__(__printf__, 2, 3)))
-ge_add(struct ge *e, const char *fmt, ...)
+git_env_add(struct git_env *e, const char *fmt, ...)
 {
 	char *entry = NULL;
 	va_list ap;
@@ -49,18 +58,18 @@ ge_add(struct ge *e, const char *fmt, ...)
 	if (vasprintf(&entry, fmt, ap) == -1)
 		entry = NULL;
 	va_end(ap);
-	ge_take(e, entry);
+	git_env_take(e, entry);
 }
 
 static void
-ge_config(struct ge *e, const char *key, const char *value)
+git_env_config(struct git_env *e, const char *key, const char *value)
 {
-	ge_add(e, "GIT_CONFIG_KEY_%u=%s", e->nconfig, key);
-	ge_add(e, "GIT_CONFIG_VALUE_%u=%s", e->nconfig, value);
+	git_env_add(e, "GIT_CONFIG_KEY_%u=%s", e->nconfig, key);
+	git_env_add(e, "GIT_CONFIG_VALUE_%u=%s", e->nconfig, value);
 	e->nconfig++;
 }
 
-static const char *const ge_fixed[] = {
+static const char *const git_env_fixed[] = {
 	"PATH=/usr/local/bin:/usr/bin:/bin",
 	"LC_ALL=C",
 	"GIT_TERMINAL_PROMPT=0",
@@ -85,9 +94,9 @@ static const char *const ge_fixed[] = {
 };
 
 /* Against whatever could run, ask or look elsewhere. */
-static const struct ge_row {
+static const struct git_env_row {
 	const char *key, *value;
-} ge_settings[] = {
+} git_env_settings[] = {
 	{ "http.followRedirects", "false" },
 	{ "http.sslVerify", "true" },
 	{ "http.saveCookies", "false" },
@@ -126,20 +135,20 @@ static const struct ge_row {
 };
 
 static void
-ge_put_repo(const struct gj *g, enum gj_repo repo, struct ge *e)
+git_env_put_repo(const struct git_job *g, enum git_repo repo, struct git_env *e)
 {
 	const char *dir = g->plan.dir;
 
-	if (repo == GJ_TREE) {
-		ge_add(e, "GIT_DIR=%s/.git", dir);
-		ge_add(e, "GIT_WORK_TREE=%s", dir);
-	} else if (repo == GJ_SHADOW) {
-		ge_add(e, "GIT_DIR=%s", g->shadow);
-		ge_add(e, "GIT_WORK_TREE=%s", dir);
-		ge_add(e, "GIT_INDEX_FILE=%s/index", g->shadow);
-		ge_add(e, "GIT_OBJECT_DIRECTORY=%s/.git/objects", dir);
+	if (repo == GIT_JOB_TREE) {
+		git_env_add(e, "GIT_DIR=%s/.git", dir);
+		git_env_add(e, "GIT_WORK_TREE=%s", dir);
+	} else if (repo == GIT_JOB_SHADOW) {
+		git_env_add(e, "GIT_DIR=%s", g->shadow);
+		git_env_add(e, "GIT_WORK_TREE=%s", dir);
+		git_env_add(e, "GIT_INDEX_FILE=%s/index", g->shadow);
+		git_env_add(e, "GIT_OBJECT_DIRECTORY=%s/.git/objects", dir);
 	}
-	ge_config(e, "safe.directory", dir);
+	git_env_config(e, "safe.directory", dir);
 }
 
 /*
@@ -148,7 +157,7 @@ ge_put_repo(const struct gj *g, enum gj_repo repo, struct ge *e)
  * our own program is quoted, the rest is digits.
  */
 static void
-ge_put_credential(const struct gj *g, int fd, struct ge *e)
+git_env_put_credential(const struct git_job *g, int fd, struct git_env *e)
 {
 	char *key = NULL, *value = NULL;
 
@@ -161,48 +170,51 @@ ge_put_credential(const struct gj *g, int fd, struct ge *e)
 		free(key);
 		return;
 	}
-	ge_config(e, key, value);
+	git_env_config(e, key, value);
 	/* Git 2.46 and later: at once, not after a refusal. */
-	ge_config(e, "http.proactiveAuth", "basic");
+	git_env_config(e, "http.proactiveAuth", "basic");
 	free(key);
 	free(value);
 }
 
 int
-ge_make(const struct gj *g, enum gj_repo repo, unsigned int flags, int fd,
-    int ca_fd, struct ge *e)
+git_env_make(const struct git_job *g, enum git_repo repo, unsigned int flags,
+    int fd, int ca_fd, struct git_env *e)
 {
 	size_t i;
 
 	memset(e, 0, sizeof(*e));
-	for (i = 0; i < sizeof(ge_fixed) / sizeof(ge_fixed[0]); i++)
-		ge_add(e, "%s", ge_fixed[i]);
-	for (i = 0; i < sizeof(ge_settings) / sizeof(ge_settings[0]); i++)
-		ge_config(e, ge_settings[i].key, ge_settings[i].value);
-	ge_put_repo(g, repo, e);
-	if ((flags & GE_FILE) != 0)
-		ge_config(e, "protocol.file.allow", "always");
-	if ((flags & GE_NETWORK) != 0) {
-		ge_config(e, "protocol.https.allow", "always");
+	for (i = 0; i < sizeof(git_env_fixed) / sizeof(git_env_fixed[0]); i++)
+		git_env_add(e, "%s", git_env_fixed[i]);
+	for (i = 0; i <
+	    sizeof(git_env_settings) / sizeof(git_env_settings[0]); i++)
+		git_env_config(e, git_env_settings[i].key,
+		    git_env_settings[i].value);
+	git_env_put_repo(g, repo, e);
+	if ((flags & GIT_ENV_FILE) != 0)
+		git_env_config(e, "protocol.file.allow", "always");
+	if ((flags & GIT_ENV_NETWORK) != 0) {
+		git_env_config(e, "protocol.https.allow", "always");
 		/* Git 2.37 and later; it can look nothing up itself where a
 		 * packet filter holds it to these addresses. */
 		for (i = 0; i < g->plan.npins; i++)
-			ge_config(e, "http.curloptResolve", g->plan.pins[i]);
+			git_env_config(e, "http.curloptResolve",
+			    g->plan.pins[i]);
 		for (i = 0; i < g->plan.nenv; i++)
-			ge_add(e, "%s", g->plan.env[i]);
+			git_env_add(e, "%s", g->plan.env[i]);
 	}
-	if ((flags & GE_NETWORK) != 0 && ca_fd != -1)
-		ge_add(e, "GIT_SSL_CAINFO=/proc/self/fd/%d", ca_fd);
-	if ((flags & GE_CREDENTIAL) != 0)
-		ge_put_credential(g, fd, e);
-	ge_add(e, "GIT_CONFIG_COUNT=%u", e->nconfig);
+	if ((flags & GIT_ENV_NETWORK) != 0 && ca_fd != -1)
+		git_env_add(e, "GIT_SSL_CAINFO=/proc/self/fd/%d", ca_fd);
+	if ((flags & GIT_ENV_CREDENTIAL) != 0)
+		git_env_put_credential(g, fd, e);
+	git_env_add(e, "GIT_CONFIG_COUNT=%u", e->nconfig);
 	if (e->error != 0)
-		ge_clear(e);
+		git_env_clear(e);
 	return e->error;
 }
 
 void
-ge_clear(struct ge *e)
+git_env_clear(struct git_env *e)
 {
 	size_t i;
 
@@ -214,7 +226,7 @@ ge_clear(struct ge *e)
 }
 
 char *
-ge_get_host(const char *url)
+git_env_get_host(const char *url)
 {
 	size_t n;
 
@@ -226,7 +238,7 @@ ge_get_host(const char *url)
 
 /* White space around it, one "/" and one ".git" at its end do not count. */
 static size_t
-ge_trim_url(const char **urlp)
+git_env_trim_url(const char **urlp)
 {
 	const char *url = *urlp + strspn(*urlp, " \t\r\n");
 	size_t n = strlen(url);
@@ -242,9 +254,57 @@ ge_trim_url(const char **urlp)
 }
 
 int
-ge_is_same_url(const char *a, const char *b)
+git_env_is_same_url(const char *a, const char *b)
 {
-	size_t n = ge_trim_url(&a), m = ge_trim_url(&b);
+	size_t n = git_env_trim_url(&a), m = git_env_trim_url(&b);
 
 	return n == m && memcmp(a, b, n) == 0;
+}
+
+/* ------------------------------------------------------------------ network */
+
+#define GIT_NET_DNS 53
+
+size_t
+git_net_find_ports(const struct git_job *g, uint16_t *ports, size_t max)
+{
+	struct forge_name names[FORGE_NAMES];
+	size_t i, n, nnames;
+
+	nnames = forge_find_names(g->plan.repo, g->plan.env, g->plan.nenv,
+	    names, FORGE_NAMES);
+	if (nnames == 0 || max < 2)
+		return 0;
+	ports[0] = names[0].port;
+	ports[1] = GIT_NET_DNS;
+	for (i = 1, n = 2; i < nnames && n < max; i++)
+		ports[n++] = names[i].port;
+	return n;
+}
+
+static int
+git_net_start_ports(const struct git_job *g)
+{
+	uint16_t ports[GIT_NET_PORTS];
+	size_t i, n = git_net_find_ports(g, ports, GIT_NET_PORTS);
+	struct landlock *l;
+	int r;
+
+	if ((r = landlock_new(LL_NO_TCP | LL_ANY_FILE, &l)) != CL_OK)
+		return r == CL_UNSUPPORTED ? CL_OK : r;
+	for (i = 0; i < n && r == CL_OK; i++)
+		r = landlock_add_port(l, ports[i]);
+	if (r == CL_OK)
+		r = landlock_start(l);
+	landlock_free(l);
+	return r;
+}
+
+int
+git_net_start_walls(const struct git_job *g, unsigned int flags,
+    const struct sock_fprog *filter)
+{
+	if ((flags & GIT_ENV_NETWORK) != 0)
+		return git_net_start_ports(g);
+	return filter != NULL ? bpf_start(filter) : CL_OK;
 }

@@ -28,20 +28,20 @@
 #include "common/msg/msgcat.h"
 #include "git_job.h"
 
-#define GJ_LOOK_MS 1000		/* for a signal that came just before */
-#define GJ_QUEUE 4
+#define GIT_JOB_LOOK_MS 1000		/* for a signal that came just before */
+#define GIT_JOB_QUEUE 4
 
-volatile int gj_cancelled;
+volatile int git_job_cancelled;
 
 static void
-gj_on_term(int sig)
+git_job_on_term(int sig)
 {
 	(void)sig;
-	gj_cancelled = 1;
+	git_job_cancelled = 1;
 }
 
 int
-gj_fail(struct gj *g, const char *fmt, ...)
+git_job_fail(struct git_job *g, const char *fmt, ...)
 {
 	char *text = NULL, clean[MAX_ERROR_TEXT_LEN / 2];
 	va_list ap;
@@ -61,7 +61,7 @@ gj_fail(struct gj *g, const char *fmt, ...)
 }
 
 void
-gj_say(const struct gj *g, const char *fmt, ...)
+git_job_say(const struct git_job *g, const char *fmt, ...)
 {
 	char text[4096], clean[4096], line[4200];
 	va_list ap;
@@ -81,12 +81,12 @@ gj_say(const struct gj *g, const char *fmt, ...)
 }
 
 int
-gj_check(struct gj *g)
+git_job_check(struct git_job *g)
 {
-	if (gj_cancelled)
-		return gj_fail(g, "cancelled by a signal");
+	if (git_job_cancelled)
+		return git_job_fail(g, "cancelled by a signal");
 	if (util_now_ms() >= g->deadline_at)
-		return gj_fail(g, "not done within %lld minutes",
+		return git_job_fail(g, "not done within %lld minutes",
 		    (long long)g->plan.timeout_s / 60);
 	return CL_OK;
 }
@@ -94,7 +94,7 @@ gj_check(struct gj *g)
 /* ---------------------------------------------------------------- messages */
 
 static int
-gj_on_plan(struct gj *g, const struct imsg *m, size_t len)
+git_job_on_plan(struct git_job *g, const struct imsg *m, size_t len)
 {
 	uint8_t *data = NULL;
 	struct buf b;
@@ -113,11 +113,11 @@ gj_on_plan(struct gj *g, const struct imsg *m, size_t len)
 
 /* 1 at GO, 0 for more, -1: give up. */
 static int
-gj_on_msg(struct gj *g, struct imsg *m, const union msg_any *v)
+git_job_on_msg(struct git_job *g, struct imsg *m, const union msg_any *v)
 {
 	switch (m->type) {
 	case MSG_JOB_PLAN:
-		return gj_on_plan(g, m, v->JOB_PLAN.len) == 0 ? 0 : -1;
+		return git_job_on_plan(g, m, v->JOB_PLAN.len) == 0 ? 0 : -1;
 	case MSG_JOB_FILE:
 		g->file_fd = imsg_take_fd(m);
 		return 0;
@@ -127,7 +127,7 @@ gj_on_msg(struct gj *g, struct imsg *m, const union msg_any *v)
 }
 
 int
-gj_read_orders(struct gj *g)
+git_job_read_orders(struct git_job *g)
 {
 	union msg_any v;
 	struct imsg m;
@@ -135,13 +135,13 @@ gj_read_orders(struct gj *g)
 	int r, done = 0;
 
 	while (done == 0) {
-		r = chan_wait(&g->chan, util_now_ms() + GJ_LOOK_MS, &m, &v,
+		r = chan_wait(&g->chan, util_now_ms() + GIT_JOB_LOOK_MS, &m, &v,
 		    &why);
-		if (r == CL_TIMEOUT && !gj_cancelled)
+		if (r == CL_TIMEOUT && !git_job_cancelled)
 			continue;
 		if (r != 0)
 			return -1;
-		done = gj_on_msg(g, &m, &v);
+		done = git_job_on_msg(g, &m, &v);
 		msg_clear(m.type, &v);
 		imsg_free(&m);
 	}
@@ -149,7 +149,7 @@ gj_read_orders(struct gj *g)
 }
 
 void
-gj_send_result(struct gj *g, int r)
+git_job_send_result(struct git_job *g, int r)
 {
 	struct pollfd pfd = { .fd = g->chan.im.fd, .events = POLLOUT };
 
@@ -172,9 +172,9 @@ gj_send_result(struct gj *g, int r)
 
 /* Descriptor 0 becomes the channel; what is started must not inherit it. */
 int
-gj_open(struct gj *g)
+git_job_open(struct git_job *g)
 {
-	struct sigaction term = { .sa_handler = gj_on_term };
+	struct sigaction term = { .sa_handler = git_job_on_term };
 	struct sigaction ign = { .sa_handler = SIG_IGN };
 	int fd;
 
@@ -183,12 +183,12 @@ gj_open(struct gj *g)
 	(void)sigaction(SIGPIPE, &ign, NULL);
 	if ((fd = fcntl(0, F_DUPFD_CLOEXEC, 10)) == -1)
 		return CL_SYSTEM;
-	return chan_init(&g->chan, fd, MSG_M2J, MSG_J2M, GJ_QUEUE, NULL, NULL,
-	    NULL);
+	return chan_init(&g->chan, fd, MSG_M2J, MSG_J2M, GIT_JOB_QUEUE, NULL,
+	    NULL, NULL);
 }
 
 void
-gj_harden(void)
+git_job_harden(void)
 {
 	struct rlimit rl = { 0, 0 };
 

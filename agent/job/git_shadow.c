@@ -23,18 +23,20 @@
 #include "common/base/util.h"
 #include "git_job.h"
 
-#define GS_SYMREFS 5			/* HEAD -> branch -> ... */
-#define GS_REF_MAX 4096
-#define GS_PACKED_MAX (16 * 1048576)
-#define GS_SHALLOW_MAX (4 * 1048576)
-#define GS_INDEX_MAX (64 * 1048576)
+#define GIT_SHADOW_SYMREFS 5			/* HEAD -> branch -> ... */
+#define GIT_SHADOW_REF_MAX 4096
+#define GIT_SHADOW_PACKED_MAX (16 * 1048576)
+#define GIT_SHADOW_SHALLOW_MAX (4 * 1048576)
+#define GIT_SHADOW_INDEX_MAX (64 * 1048576)
 
-static const char gs_config[] = "[core]\n\trepositoryformatversion = 0\n"
+static const char git_shadow_config[] =
+    "[core]\n\trepositoryformatversion = 0\n"
     "\tfilemode = true\n\tbare = false\n\tlogallrefupdates = false\n";
 
 /* The line of packed-refs that ends with " NAME". */
 static int
-gs_find_packed(const char *text, const char *name, char id[GIT_HEX_LEN + 1])
+git_shadow_find_packed(const char *text, const char *name,
+    char id[GIT_HEX_LEN + 1])
 {
 	size_t len = strlen(name);
 	const char *line, *end;
@@ -55,17 +57,18 @@ gs_find_packed(const char *text, const char *name, char id[GIT_HEX_LEN + 1])
 
 /* One step: CL_OK with an object name, CL_INCOMPLETE with the next name. */
 static int
-gs_load_ref(int git_fd, char name[GS_REF_MAX], char id[GIT_HEX_LEN + 1])
+git_shadow_load_ref(int git_fd, char name[GIT_SHADOW_REF_MAX],
+    char id[GIT_HEX_LEN + 1])
 {
 	char *text;
 	size_t len;
 	int r;
 
-	r = gt_load(git_fd, name, GS_REF_MAX - 1, &text, &len);
+	r = git_tree_load(git_fd, name, GIT_SHADOW_REF_MAX - 1, &text, &len);
 	if (r == CL_NOTFOUND) {
-		if ((r = gt_load(git_fd, "packed-refs", GS_PACKED_MAX, &text,
-		    &len)) == 0)
-			r = gs_find_packed(text, name, id);
+		if ((r = git_tree_load(git_fd, "packed-refs",
+		    GIT_SHADOW_PACKED_MAX, &text, &len)) == 0)
+			r = git_shadow_find_packed(text, name, id);
 		free(text);
 		return r;
 	}
@@ -85,24 +88,25 @@ gs_load_ref(int git_fd, char name[GS_REF_MAX], char id[GIT_HEX_LEN + 1])
 }
 
 int
-gs_find_head(struct gj *g, char id[GIT_HEX_LEN + 1])
+git_shadow_find_head(struct git_job *g, char id[GIT_HEX_LEN + 1])
 {
-	char name[GS_REF_MAX] = "HEAD";
+	char name[GIT_SHADOW_REF_MAX] = "HEAD";
 	int git_fd, i, r = CL_INCOMPLETE;
 
 	id[0] = '\0';
-	if (gt_open_dir(g->dir_fd, ".git", &git_fd) != 0)
-		return gj_fail(g, ".git is no directory");
-	for (i = 0; i < GS_SYMREFS && r == CL_INCOMPLETE; i++)
-		r = gs_load_ref(git_fd, name, id);
+	if (git_tree_open_dir(g->dir_fd, ".git", &git_fd) != 0)
+		return git_job_fail(g, ".git is no directory");
+	for (i = 0; i < GIT_SHADOW_SYMREFS && r == CL_INCOMPLETE; i++)
+		r = git_shadow_load_ref(git_fd, name, id);
 	close(git_fd);
-	return r == 0 ? CL_OK : gj_fail(g, "HEAD names no commit");
+	return r == 0 ? CL_OK : git_job_fail(g, "HEAD names no commit");
 }
 
 static int
-gs_save(struct gj *g, const char *name, const void *data, size_t len)
+git_shadow_save(struct git_job *g, const char *name, const void *data,
+    size_t len)
 {
-	char path[GJ_PATH_MAX];
+	char path[GIT_JOB_PATH_MAX];
 	int fd, r;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", g->shadow, name);
@@ -115,13 +119,14 @@ gs_save(struct gj *g, const char *name, const void *data, size_t len)
 
 /* Where history ends, when the tree's was fetched that way. */
 static int
-gs_save_shallow(struct gj *g)
+git_shadow_save_shallow(struct git_job *g)
 {
 	char *text;
 	size_t len, i;
 	int r;
 
-	r = gt_load(g->dir_fd, ".git/shallow", GS_SHALLOW_MAX, &text, &len);
+	r = git_tree_load(g->dir_fd, ".git/shallow", GIT_SHADOW_SHALLOW_MAX,
+	    &text, &len);
 	if (r == CL_NOTFOUND)
 		return CL_OK;
 	for (i = 0; r == 0 && i < len; i += GIT_HEX_LEN + 1) {
@@ -131,23 +136,23 @@ gs_save_shallow(struct gj *g)
 			r = CL_FORMAT;
 	}
 	if (r == 0)
-		r = gs_save(g, "shallow", text, len);
+		r = git_shadow_save(g, "shallow", text, len);
 	free(text);
 	return r;
 }
 
 int
-gs_open(struct gj *g, const char *head)
+git_shadow_open(struct git_job *g, const char *head)
 {
 	static const char *const dirs[] = { "refs", "refs/heads", "info" };
-	char path[GJ_PATH_MAX], line[GIT_HEX_LEN + 2];
+	char path[GIT_JOB_PATH_MAX], line[GIT_HEX_LEN + 2];
 	size_t i;
 	int r = CL_OK;
 
 	(void)snprintf(g->shadow, sizeof(g->shadow), "/tmp/cloop-git-XXXXXX");
 	if (mkdtemp(g->shadow) == NULL) {
 		g->shadow[0] = '\0';
-		return gj_fail(g, "/tmp: %s", strerror(errno));
+		return git_job_fail(g, "/tmp: %s", strerror(errno));
 	}
 	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && r == 0; i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", g->shadow,
@@ -156,23 +161,23 @@ gs_open(struct gj *g, const char *head)
 	}
 	(void)snprintf(line, sizeof(line), "%s\n", head);
 	if (r != 0 ||
-	    (r = gs_save(g, "config", gs_config, sizeof(gs_config) - 1)) ||
-	    (r = gs_save(g, "HEAD", line, strlen(line))) != 0 ||
-	    (r = gs_save_shallow(g)) != 0)
-		return gj_fail(g, "a repository of our own: %s",
+	    (r = git_shadow_save(g, "config", git_shadow_config,
+	    sizeof(git_shadow_config) - 1)) || (r = git_shadow_save(g, "HEAD",
+	    line, strlen(line))) != 0 || (r = git_shadow_save_shallow(g)) != 0)
+		return git_job_fail(g, "a repository of our own: %s",
 		    cl_strerror(r));
 	return CL_OK;
 }
 
 void
-gs_close(struct gj *g)
+git_shadow_close(struct git_job *g)
 {
 	int fd;
 
 	if (g->shadow[0] == '\0')
 		return;
 	if ((fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) != -1) {
-		(void)gt_remove(fd, g->shadow + strlen("/tmp/"));
+		(void)git_tree_remove(fd, g->shadow + strlen("/tmp/"));
 		close(fd);
 	}
 	g->shadow[0] = '\0';
@@ -180,9 +185,9 @@ gs_close(struct gj *g)
 
 /* Directories below .git, real ones or none. */
 static void
-gs_make_dirs(int git_fd, const char *path)
+git_shadow_make_dirs(int git_fd, const char *path)
 {
-	char part[GJ_TAIL_MAX];
+	char part[GIT_JOB_TAIL_MAX];
 	size_t n;
 
 	for (n = strcspn(path, "/"); n < sizeof(part) && path[n] != '\0';
@@ -194,7 +199,7 @@ gs_make_dirs(int git_fd, const char *path)
 }
 
 static void
-gs_save_index(struct gj *g, int git_fd)
+git_shadow_save_index(struct git_job *g, int git_fd)
 {
 	char *text;
 	size_t len;
@@ -202,27 +207,27 @@ gs_save_index(struct gj *g, int git_fd)
 
 	if ((fd = open(g->shadow, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) == -1)
 		return;
-	if (gt_load(fd, "index", GS_INDEX_MAX, &text, &len) == 0)
-		(void)gt_save(git_fd, "index", text, len);
+	if (git_tree_load(fd, "index", GIT_SHADOW_INDEX_MAX, &text, &len) == 0)
+		(void)git_tree_save(git_fd, "index", text, len);
 	free(text);
 	close(fd);
 }
 
 void
-gs_save_back(struct gj *g, const char *branch, const char *commit)
+git_shadow_save_back(struct git_job *g, const char *branch, const char *commit)
 {
-	char ref[GJ_TAIL_MAX], line[GJ_TAIL_MAX + 8];
+	char ref[GIT_JOB_TAIL_MAX], line[GIT_JOB_TAIL_MAX + 8];
 	int git_fd;
 
-	if (gt_open_dir(g->dir_fd, ".git", &git_fd) != 0)
+	if (git_tree_open_dir(g->dir_fd, ".git", &git_fd) != 0)
 		return;
 	(void)snprintf(ref, sizeof(ref), "refs/heads/%s", branch);
 	(void)snprintf(line, sizeof(line), "%s\n", commit);
-	gs_make_dirs(git_fd, ref);
-	if (gt_save(git_fd, ref, line, strlen(line)) == 0) {
+	git_shadow_make_dirs(git_fd, ref);
+	if (git_tree_save(git_fd, ref, line, strlen(line)) == 0) {
 		(void)snprintf(line, sizeof(line), "ref: %s\n", ref);
-		if (gt_save(git_fd, "HEAD", line, strlen(line)) == 0)
-			gs_save_index(g, git_fd);
+		if (git_tree_save(git_fd, "HEAD", line, strlen(line)) == 0)
+			git_shadow_save_index(g, git_fd);
 	}
 	close(git_fd);
 }

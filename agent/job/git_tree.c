@@ -21,21 +21,21 @@
 #include "common/base/util.h"
 #include "git_job.h"
 
-#define GT_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-#define GT_DEPTH 64		/* then a directory is moved to the top */
-#define GT_SIZE_DEPTH 512	/* descriptors of one walk */
-#define GT_RESERVED ".cloop-"	/* as WORKDIR_RESERVED */
+#define GIT_TREE_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define GIT_TREE_DEPTH 64	/* then a directory is moved to the top */
+#define GIT_TREE_SIZE_DEPTH 512	/* descriptors of one walk */
+#define GIT_TREE_RESERVED ".cloop-"	/* as WORKDIR_RESERVED */
 #define MAX_SIZE_ENTRIES 500000
 
 static DIR *
-gt_open_list(int dir_fd, const char *name)
+git_tree_open_list(int dir_fd, const char *name)
 {
 	int fd;
 	DIR *d;
 
-	if ((fd = openat(dir_fd, name, GT_DIR)) == -1 && errno == EACCES &&
-	    fchmodat(dir_fd, name, 0700, 0) == 0)
-		fd = openat(dir_fd, name, GT_DIR);
+	if ((fd = openat(dir_fd, name, GIT_TREE_DIR)) == -1 && errno ==
+	    EACCES && fchmodat(dir_fd, name, 0700, 0) == 0)
+		fd = openat(dir_fd, name, GIT_TREE_DIR);
 	if (fd == -1)
 		return NULL;
 	if ((d = fdopendir(fd)) == NULL)
@@ -44,28 +44,29 @@ gt_open_list(int dir_fd, const char *name)
 }
 
 static int
-gt_is_dot(const char *name)
+git_tree_is_dot(const char *name)
 {
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
 static int
-gt_is_reserved(const char *name)
+git_tree_is_reserved(const char *name)
 {
-	return strncmp(name, GT_RESERVED, strlen(GT_RESERVED)) == 0;
+	return strncmp(name, GIT_TREE_RESERVED, strlen(GIT_TREE_RESERVED)) == 0;
 }
 
 int
-gt_is_empty(int dir_fd)
+git_tree_is_empty(int dir_fd)
 {
 	struct dirent *e;
 	DIR *d;
 	int empty = 1;
 
-	if ((d = gt_open_list(dir_fd, ".")) == NULL)
+	if ((d = git_tree_open_list(dir_fd, ".")) == NULL)
 		return 0;
 	while (empty && (e = readdir(d)) != NULL)
-		if (!gt_is_dot(e->d_name) && !gt_is_reserved(e->d_name))
+		if (!git_tree_is_dot(e->d_name) &&
+		    !git_tree_is_reserved(e->d_name))
 			empty = 0;
 	closedir(d);
 	return empty;
@@ -73,7 +74,7 @@ gt_is_empty(int dir_fd)
 
 /* What lies too deep is moved up and met again by the outermost loop. */
 static int
-gt_lift(int top_fd, int dir_fd, const char *name)
+git_tree_lift(int top_fd, int dir_fd, const char *name)
 {
 	static unsigned int n;
 	char up[64];
@@ -83,29 +84,30 @@ gt_lift(int top_fd, int dir_fd, const char *name)
 	return renameat(dir_fd, name, top_fd, up) == -1 ? CL_SYSTEM : CL_OK;
 }
 
-static int gt_remove_at(int top_fd, int dir_fd, const char *name, int depth);
+static int git_tree_remove_at(int top_fd, int dir_fd, const char *name,
+    int depth);
 
 static int
-gt_remove_list(int top_fd, int dir_fd, const char *name, int depth)
+git_tree_remove_list(int top_fd, int dir_fd, const char *name, int depth)
 {
 	struct dirent *e;
 	int r = CL_OK, again;
 	DIR *d;
 
-	if ((d = gt_open_list(dir_fd, name)) == NULL)
+	if ((d = git_tree_open_list(dir_fd, name)) == NULL)
 		return errno == ENOENT ? CL_OK : CL_SYSTEM;
 	(void)fchmod(dirfd(d), 0700);
 	do {
 		again = 0;
 		rewinddir(d);
 		while (r == CL_OK && (e = readdir(d)) != NULL) {
-			if (gt_is_dot(e->d_name) ||
+			if (git_tree_is_dot(e->d_name) ||
 			    (dir_fd == top_fd && depth == 0 &&
 			    strcmp(name, ".") == 0 &&
-			    gt_is_reserved(e->d_name)))
+			    git_tree_is_reserved(e->d_name)))
 				continue;
 			again = 1;
-			r = gt_remove_at(top_fd, dirfd(d), e->d_name,
+			r = git_tree_remove_at(top_fd, dirfd(d), e->d_name,
 			    depth + 1);
 		}
 	} while (r == CL_OK && again);
@@ -114,7 +116,7 @@ gt_remove_list(int top_fd, int dir_fd, const char *name, int depth)
 }
 
 static int
-gt_remove_at(int top_fd, int dir_fd, const char *name, int depth)
+git_tree_remove_at(int top_fd, int dir_fd, const char *name, int depth)
 {
 	int r;
 
@@ -126,34 +128,35 @@ gt_remove_at(int top_fd, int dir_fd, const char *name, int depth)
 		return CL_OK;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return CL_SYSTEM;
-	if (depth >= GT_DEPTH)
-		return gt_lift(top_fd, dir_fd, name);
-	if ((r = gt_remove_list(top_fd, dir_fd, name, depth)) != CL_OK)
+	if (depth >= GIT_TREE_DEPTH)
+		return git_tree_lift(top_fd, dir_fd, name);
+	if ((r = git_tree_remove_list(top_fd, dir_fd, name, depth)) != CL_OK)
 		return r;
 	return unlinkat(dir_fd, name, AT_REMOVEDIR) == -1 ? CL_SYSTEM : CL_OK;
 }
 
 int
-gt_remove(int dir_fd, const char *name)
+git_tree_remove(int dir_fd, const char *name)
 {
-	return gt_remove_at(dir_fd, dir_fd, name, 1);
+	return git_tree_remove_at(dir_fd, dir_fd, name, 1);
 }
 
 int
-gt_empty(int dir_fd)
+git_tree_empty(int dir_fd)
 {
-	return gt_remove_list(dir_fd, dir_fd, ".", 0);
+	return git_tree_remove_list(dir_fd, dir_fd, ".", 0);
 }
 
 /* -------------------------------------------------------------------- size */
 
-struct gt_sum {
+struct git_tree_sum {
 	uint64_t bytes;
 	size_t entries;
 };
 
 static int
-gt_sum_list(struct gt_sum *sum, int dir_fd, const char *name, int depth)
+git_tree_sum_list(struct git_tree_sum *sum, int dir_fd, const char *name,
+    int depth)
 {
 	struct dirent *e;
 	struct stat st;
@@ -161,14 +164,14 @@ gt_sum_list(struct gt_sum *sum, int dir_fd, const char *name, int depth)
 	DIR *d = NULL;
 
 	/* A directory that cannot be read holds nothing of ours. */
-	if ((fd = openat(dir_fd, name, GT_DIR)) == -1)
+	if ((fd = openat(dir_fd, name, GIT_TREE_DIR)) == -1)
 		return CL_OK;
-	if (depth >= GT_SIZE_DEPTH || (d = fdopendir(fd)) == NULL) {
+	if (depth >= GIT_TREE_SIZE_DEPTH || (d = fdopendir(fd)) == NULL) {
 		close(fd);
 		return CL_LIMIT;
 	}
 	while (r == CL_OK && (e = readdir(d)) != NULL) {
-		if (gt_is_dot(e->d_name))
+		if (git_tree_is_dot(e->d_name))
 			continue;
 		if (++sum->entries > MAX_SIZE_ENTRIES)
 			r = CL_LIMIT;
@@ -178,19 +181,20 @@ gt_sum_list(struct gt_sum *sum, int dir_fd, const char *name, int depth)
 		else if (S_ISREG(st.st_mode))
 			sum->bytes += (uint64_t)st.st_size;
 		else if (S_ISDIR(st.st_mode))
-			r = gt_sum_list(sum, dirfd(d), e->d_name, depth + 1);
+			r = git_tree_sum_list(sum, dirfd(d), e->d_name, depth +
+			    1);
 	}
 	closedir(d);
 	return r;
 }
 
 int
-gt_get_size(int dir_fd, uint64_t *bytesp)
+git_tree_get_size(int dir_fd, uint64_t *bytesp)
 {
-	struct gt_sum sum = { 0, 0 };
+	struct git_tree_sum sum = { 0, 0 };
 	int r;
 
-	r = gt_sum_list(&sum, dir_fd, ".", 0);
+	r = git_tree_sum_list(&sum, dir_fd, ".", 0);
 	*bytesp = sum.bytes;
 	return r;
 }
@@ -199,7 +203,7 @@ gt_get_size(int dir_fd, uint64_t *bytesp)
 
 /* The directory a path lies in, through real directories only. */
 static int
-gt_open_parent(int dir_fd, const char *path, int *fdp, const char **namep)
+git_tree_open_parent(int dir_fd, const char *path, int *fdp, const char **namep)
 {
 	char part[256];
 	const char *slash;
@@ -215,14 +219,15 @@ gt_open_parent(int dir_fd, const char *path, int *fdp, const char **namep)
 		}
 		memcpy(part, path, (size_t)(slash - path));
 		part[slash - path] = '\0';
-		next = gt_is_dot(part) ? -1 : openat(fd, part, GT_DIR);
+		next = git_tree_is_dot(part) ? -1 : openat(fd, part,
+		    GIT_TREE_DIR);
 		close(fd);
 		if (next == -1)
 			return errno == ENOENT ? CL_NOTFOUND : CL_FORMAT;
 		fd = next;
 		path = slash + 1;
 	}
-	if (*path == '\0' || gt_is_dot(path)) {
+	if (*path == '\0' || git_tree_is_dot(path)) {
 		close(fd);
 		return CL_FORMAT;
 	}
@@ -232,7 +237,8 @@ gt_open_parent(int dir_fd, const char *path, int *fdp, const char **namep)
 }
 
 int
-gt_load(int dir_fd, const char *path, size_t max, char **textp, size_t *lenp)
+git_tree_load(int dir_fd, const char *path, size_t max, char **textp,
+    size_t *lenp)
 {
 	const char *name;
 	struct stat st;
@@ -240,7 +246,7 @@ gt_load(int dir_fd, const char *path, size_t max, char **textp, size_t *lenp)
 
 	*textp = NULL;
 	*lenp = 0;
-	if ((r = gt_open_parent(dir_fd, path, &parent, &name)) != 0)
+	if ((r = git_tree_open_parent(dir_fd, path, &parent, &name)) != 0)
 		return r;
 	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
 	    O_CLOEXEC);
@@ -257,13 +263,13 @@ gt_load(int dir_fd, const char *path, size_t max, char **textp, size_t *lenp)
 }
 
 int
-gt_save(int dir_fd, const char *path, const void *data, size_t len)
+git_tree_save(int dir_fd, const char *path, const void *data, size_t len)
 {
 	char tmp[64];
 	const char *name;
 	int parent, fd, r;
 
-	if ((r = gt_open_parent(dir_fd, path, &parent, &name)) != 0)
+	if ((r = git_tree_open_parent(dir_fd, path, &parent, &name)) != 0)
 		return r;
 	(void)snprintf(tmp, sizeof(tmp), ".cloop.tmp.%ld", (long)getpid());
 	(void)unlinkat(parent, tmp, 0);
@@ -282,15 +288,15 @@ gt_save(int dir_fd, const char *path, const void *data, size_t len)
 }
 
 int
-gt_open_dir(int dir_fd, const char *path, int *fdp)
+git_tree_open_dir(int dir_fd, const char *path, int *fdp)
 {
 	const char *name;
 	int parent, r;
 
 	*fdp = -1;
-	if ((r = gt_open_parent(dir_fd, path, &parent, &name)) != 0)
+	if ((r = git_tree_open_parent(dir_fd, path, &parent, &name)) != 0)
 		return r;
-	*fdp = openat(parent, name, GT_DIR);
+	*fdp = openat(parent, name, GIT_TREE_DIR);
 	if (*fdp == -1)
 		r = errno == ENOENT ? CL_NOTFOUND : CL_FORMAT;
 	close(parent);
@@ -300,20 +306,21 @@ gt_open_dir(int dir_fd, const char *path, int *fdp)
 /* -------------------------------------------------------------------- .git */
 
 int
-gt_check_git(struct gj *g)
+git_tree_check_git(struct git_job *g)
 {
 	struct stat st;
 
 	if (fstatat(g->dir_fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == -1)
-		return errno == ENOENT ? CL_NOTFOUND : gj_fail(g,
+		return errno == ENOENT ? CL_NOTFOUND : git_job_fail(g,
 		    ".git: %s", strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return gj_fail(g, ".git is no directory: it is not followed");
+		return git_job_fail(g,
+		    ".git is no directory: it is not followed");
 	return CL_OK;
 }
 
 int
-gt_cut_links(struct gj *g)
+git_tree_cut_links(struct git_job *g)
 {
 	static const char *const names[] = {
 		"commondir", "config.worktree", "gitdir", "objects",
@@ -324,18 +331,18 @@ gt_cut_links(struct gj *g)
 	size_t i;
 	int git_fd, r = CL_OK;
 
-	if (gt_open_dir(g->dir_fd, ".git", &git_fd) != 0)
-		return gj_fail(g, ".git is no directory");
+	if (git_tree_open_dir(g->dir_fd, ".git", &git_fd) != 0)
+		return git_job_fail(g, ".git is no directory");
 	for (i = 0; i < sizeof(names) / sizeof(names[0]) && r == 0; i++) {
 		/* The parents come first in the list: they are real. */
 		if (fstatat(git_fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == -1)
 			continue;
 		if (i >= 3 && i <= 5) {
 			if (!S_ISDIR(st.st_mode))
-				r = gj_fail(g, ".git/%s is no directory",
+				r = git_job_fail(g, ".git/%s is no directory",
 				    names[i]);
 		} else if (unlinkat(git_fd, names[i], 0) == -1)
-			r = gj_fail(g, ".git/%s: %s", names[i],
+			r = git_job_fail(g, ".git/%s: %s", names[i],
 			    strerror(errno));
 	}
 	close(git_fd);

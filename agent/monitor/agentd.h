@@ -53,6 +53,7 @@ struct agentd {
 	char *work_home;		/* of the workload's user, or NULL */
 	char *lease_base;		/* where lease directories are made */
 	unsigned int max_concurrent;
+	unsigned int max_files;		/* RLIMIT_NOFILE */
 	int filters_fd;			/* memfd: bpf.h, for every shim */
 	uint32_t filters_len;
 	int has_kvm;			/* caps_detect.c: last answer, */

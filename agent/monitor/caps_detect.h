@@ -15,14 +15,12 @@ struct caps;
 /* Fill in all of *c; the caller clears it. */
 void caps_detect(struct agentd *a, struct caps *c);
 
-/* caps_host.c: processors, memory, architecture. */
-void caps_detect_host(struct caps *c);
 /*
- * caps_kvm.c: 1 when a guest really runs: /dev/kvm opens, speaks the API,
+ * 1 when a guest really runs: /dev/kvm opens, speaks the API,
  * makes a machine, and a guest of two instructions halts within a second.
  */
 int caps_detect_kvm(const char *device);
-/* caps_usb.c: the USB inventory, from these two directories. */
+/* The USB inventory, from these two directories. */
 void caps_detect_usb(struct caps *c, const char *sysfs, const char *dev);
 
 #endif

@@ -29,6 +29,7 @@
 #include "sandbox/box/spawn.h"
 #include "agentd.h"
 #include "fetchctl.h"
+#include "kern.h"
 
 static void fetchctl_check_gone(struct fetchctl *f);
 
@@ -213,6 +214,7 @@ fetchctl_on_msg(void *arg, struct imsg *m, union msg_any *v)
 	const struct fetchctl *f = arg;
 	const struct fetchctl_row *row;
 
+	(void)v;
 	for (row = f->ops->rows; row->type != 0; row++)
 		if (row->type == m->type)
 			return row->fn(arg, m);
@@ -238,6 +240,16 @@ fetchctl_on_end(void *arg, const char *why)
 		fetchctl_check_gone(f);
 }
 
+void
+fetchctl_pause(struct fetchctl *f, int r)
+{
+	f->is_short = kern_is_short(r);
+	log_error("child-start", "child=agentd-fetch reason=\"%s\"",
+	    cl_strerror(r));
+	f->is_serving = 0;
+	(void)kill(f->pid, SIGKILL);
+}
+
 int
 fetchctl_start(struct fetchctl *f)
 {
@@ -249,7 +261,9 @@ fetchctl_start(struct fetchctl *f)
 	int fd, r;
 
 	f->generation++;
+	f->is_short = 0;
 	if ((r = spawn_start(&o, &f->pid, &fd)) != 0) {
+		f->is_short = kern_is_short(r);
 		log_error("child-start", "child=agentd-fetch reason=\"%s\"",
 		    cl_strerror(r));
 		f->pid = 0;
@@ -260,9 +274,7 @@ fetchctl_start(struct fetchctl *f)
 	if ((r = chan_open(&f->chan, f->a->base, fd, MSG_F2M, MSG_M2F, CHAN_QUEUE_MAX,
 	    fetchctl_on_msg, fetchctl_on_end, f)) != 0 ||
 	    (r = fetchctl_send_setup(f)) != 0) {
-		log_error("child-start", "child=agentd-fetch reason=\"%s\"",
-		    cl_strerror(r));
-		(void)kill(f->pid, SIGKILL);
+		fetchctl_pause(f, r);
 		return r;
 	}
 	fetchctl_set_timer(f, STOP_GRACE_MS * 2);
@@ -284,7 +296,7 @@ fetchctl_check_gone(struct fetchctl *f)
 		f->ops->on_stopped(f->a);
 		return;
 	}
-	if (!f->was_ready) {
+	if (!f->was_ready && !f->is_short) {
 		log_error("start", "result=failed what=agentd-fetch "
 		    "reason=\"it ended before it was ready\"");
 		f->ops->stop(f->a, 1, 0);

@@ -47,6 +47,7 @@ struct fetchctl {
 	uint64_t generation;	/* of the process: answers are for one */
 	int is_serving;		/* between READY and its end */
 	int was_ready;		/* once, by any of them */
+	int is_short;		/* we could not have it, for now */
 	int is_stopping;
 	int link;		/* LINK_* */
 	uint16_t negotiated;
@@ -81,6 +82,8 @@ int fetchctl_is_serving(const struct fetchctl *f, uint64_t *generationp);
 /* 1 while its session with the hub is up. */
 int fetchctl_is_link_up(const struct fetchctl *f);
 int fetchctl_send_bearer(struct fetchctl *f);
+/* Not now (r: why): end it, and start another one after a while. */
+void fetchctl_pause(struct fetchctl *f, int r);
 void fetchctl_set_link(struct fetchctl *f, int link);
 /* One line about it for the state dump. */
 void fetchctl_log_state(const struct fetchctl *f);

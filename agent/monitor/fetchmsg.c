@@ -28,6 +28,7 @@
 #include "caps_detect.h"
 #include "fetchctl.h"
 #include "fetchmsg.h"
+#include "kern.h"
 #include "leasing.h"
 #include "start.h"
 #include "workloads.h"
@@ -36,6 +37,7 @@ int
 fetchmsg_on_ready(struct fetchctl *f, struct imsg *m)
 {
 	uint32_t version = buf_get_u32(&m->body);
+	int r;
 
 	if (buf_end(&m->body) != 0 || version != MSGCAT_VERSION)
 		return CL_FORMAT;
@@ -45,7 +47,10 @@ fetchmsg_on_ready(struct fetchctl *f, struct imsg *m)
 	if (!f->was_ready)
 		(void)util_notify("READY=1");
 	f->was_ready = 1;
-	workloads_announce(f->a->workloads);
+	/* What it does not know it would not offer, and the hub gave it up:
+	 * rather no session for a moment. */
+	if ((r = workloads_announce(f->a->workloads)) != 0)
+		fetchctl_pause(f, r);
 	return CL_OK;
 }
 
@@ -179,9 +184,15 @@ fetchmsg_on_start(struct fetchctl *f, struct imsg *m)
 
 	buf_get_str(&m->body, handle_id, MAX_ID_LEN);
 	len = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != 0 || !util_is_id(handle_id) ||
-	    util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data) != 0)
+	if (buf_end(&m->body) != 0 || !util_is_id(handle_id))
 		return CL_FORMAT;
+	if ((r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != 0) {
+		if (!kern_is_short(r))
+			return CL_FORMAT;
+		workloads_refuse(f->a->workloads, &ask, "busy",
+		    "out of memory");
+		return CL_OK;
+	}
 	CRASH_POINT("start.asked");
 	r = start_answer(f->a, &ask, handle_id, data, len);
 	freezero(data, len);
@@ -202,7 +213,9 @@ fetchmsg_on_branch_open(struct fetchctl *f, struct imsg *m)
 	if ((r = incoming_open(f->a, handle_id, &fd)) != 0) {
 		log_warn("branch-open", "handle=%s reason=\"%s\"",
 		    log_q(handle_id), cl_strerror(r));
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		/* Without one there is no answer; its time will be over. */
+		if ((fd = open("/dev/null", O_RDWR | O_CLOEXEC)) == -1)
+			return CL_OK;
 	}
 	buf_init(&b, 1);
 	buf_put_u8(&b, r == 0);
@@ -307,7 +320,7 @@ fetchmsg_on_signal(struct fetchctl *f, struct imsg *m)
 	buf_init(&b, 1024);
 	buf_put_u8(&b, r == 0 ? RES_OK : RES_ERROR_FRAME);
 	buf_put_str(&b, r == 0 ? "" : r == CL_NOTFOUND ? "unknown_handle" :
-	    "protocol");
+	    "busy");
 	buf_put_str(&b, r == 0 ? "" : r == CL_NOTFOUND ?
 	    "this device does not know the handle" :
 	    "the signal could not be delivered");
@@ -316,7 +329,8 @@ fetchmsg_on_signal(struct fetchctl *f, struct imsg *m)
 	return CL_OK;
 }
 
-/* The memfd of a DEV_REVOKE or DEV_REFRESH. */
+/* The memfd of a DEV_REVOKE or DEV_REFRESH.  CL_FORMAT: it may not say that;
+ * CL_NOMEM: not now. */
 static int
 fetchmsg_load_table(struct imsg *m, const struct field_table *t, void *v)
 {
@@ -325,14 +339,25 @@ fetchmsg_load_table(struct imsg *m, const struct field_table *t, void *v)
 	struct buf b;
 	int r;
 
-	if (buf_end(&m->body) != 0 ||
-	    util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data) != 0)
+	if (buf_end(&m->body) != 0)
 		return CL_FORMAT;
+	if ((r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != 0)
+		return kern_is_short(r) ? CL_NOMEM : CL_FORMAT;
 	buf_init_read(&b, data, len);
 	if ((r = field_get(t, &b, v)) == 0 && (r = buf_end(&b)) != 0)
 		field_clear(t, v);
 	freezero(data, len);
 	return r;
+}
+
+static int
+fetchmsg_refuse_lease(struct fetchctl *f, const struct workload_ask *ask,
+    int is_refresh, int r)
+{
+	if (r != CL_NOMEM)
+		return r;
+	leasing_refuse(f->a->workloads, ask, is_refresh, "out of memory");
+	return CL_OK;
 }
 
 /* There is no wildcard: a blank lease is no request at all. */
@@ -344,7 +369,7 @@ fetchmsg_on_revoke(struct fetchctl *f, struct imsg *m)
 	int r;
 
 	if ((r = fetchmsg_load_table(m, &dev_revoke_table, &req)) != 0)
-		return r == CL_NOMEM ? CL_OK : r;
+		return fetchmsg_refuse_lease(f, &ask, 0, r);
 	if (rule_is_blank(req.lease_id)) {
 		field_clear(&dev_revoke_table, &req);
 		return CL_FORMAT;
@@ -376,7 +401,7 @@ fetchmsg_on_refresh(struct fetchctl *f, struct imsg *m)
 	int r;
 
 	if ((r = fetchmsg_load_table(m, &dev_refresh_table, &req)) != 0)
-		return r == CL_NOMEM ? CL_OK : r;
+		return fetchmsg_refuse_lease(f, &ask, 1, r);
 	if (fetchmsg_check_refresh(&req) != 0) {
 		field_clear(&dev_refresh_table, &req);
 		return CL_FORMAT;

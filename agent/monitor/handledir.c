@@ -29,7 +29,6 @@
 
 #define HANDLEDIR_OPEN (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define HANDLEDIR_META "meta"
-#define HANDLEDIR_META_TMP "meta.tmp"
 #define HANDLEDIR_SPOOL "spool"
 #define MAX_META_LEN 1024
 #define HANDLEDIR_ID_MAX 100	/* longer ids: hex and slot, see the header */
@@ -163,29 +162,40 @@ handledir_put_meta(struct buf *b, const struct handle_meta *m)
 	buf_put_i64(b, m->created_at);
 }
 
-/*
- * Not synced: it must survive our death, not the machine's.  After a power
- * cut the hub learns the loss from the first heartbeat in any case.
- */
+int
+handledir_save_file(int dir_fd, const char *name, const struct buf *b)
+{
+	char tmp[NAME_MAX + 1];
+	int fd, r, saved;
+
+	if ((r = buf_error(b)) != CL_OK)
+		return r;
+	(void)snprintf(tmp, sizeof(tmp), "%s.tmp", name);
+	(void)unlinkat(dir_fd, tmp, 0);
+	fd = openat(dir_fd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
+	    O_CLOEXEC, 0600);
+	if (fd == -1)
+		return CL_SYSTEM;
+	if (util_write_all(fd, b->data, b->len) != CL_OK ||
+	    renameat(dir_fd, tmp, dir_fd, name) == -1)
+		r = CL_SYSTEM;
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return r;
+}
+
+/* After a power cut the hub learns the loss from the first heartbeat in any
+ * case. */
 int
 handledir_save_meta(const struct handledir *d, const struct handle_meta *m)
 {
 	struct buf b;
-	int fd = -1, r;
+	int r;
 
 	buf_init(&b, MAX_META_LEN);
 	handledir_put_meta(&b, m);
-	if ((r = buf_error(&b)) != 0)
-		goto out;
-	(void)unlinkat(d->fd, HANDLEDIR_META_TMP, 0);
-	fd = openat(d->fd, HANDLEDIR_META_TMP,
-	    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd == -1 || util_write_all(fd, b.data, b.len) != 0 ||
-	    renameat(d->fd, HANDLEDIR_META_TMP, d->fd, HANDLEDIR_META) == -1)
-		r = CL_SYSTEM;
- out:
-	if (fd != -1)
-		close(fd);
+	r = handledir_save_file(d->fd, HANDLEDIR_META, &b);
 	buf_clear(&b);
 	return r;
 }
@@ -204,7 +214,7 @@ handledir_parse_meta(const void *p, size_t len, struct handle_meta *m)
 	m->slot = buf_get_u64(&b);
 	m->shim_pid = buf_get_i64(&b);
 	m->shim_ticks = buf_get_u64(&b);
-	buf_get_str(&b, m->boot_id, PROCID_BOOT_LEN);
+	buf_get_str(&b, m->boot_id, KERN_BOOT_LEN);
 	m->created_at = buf_get_i64(&b);
 	if ((r = buf_end(&b)) != 0 || !util_is_id(m->handle_id) ||
 	    m->slot == 0 || m->shim_pid < 0 || m->shim_pid > INT32_MAX) {

@@ -16,9 +16,11 @@
 #include <stdint.h>
 
 #include "common/base/limits.h"
-#include "procid.h"
+#include "kern.h"
 
 #define HANDLEDIR_META_VERSION 1
+
+struct buf;
 
 struct handledir {
 	char name[NAME_MAX + 1];	/* below the base */
@@ -29,8 +31,8 @@ struct handle_meta {
 	char handle_id[MAX_ID_LEN + 1];
 	uint64_t slot;			/* names the socket too */
 	int64_t shim_pid;
-	uint64_t shim_ticks;		/* procid.h */
-	char boot_id[PROCID_BOOT_LEN + 1];
+	uint64_t shim_ticks;		/* kern.h */
+	char boot_id[KERN_BOOT_LEN + 1];
 	int64_t created_at;		/* wall ns */
 };
 
@@ -52,7 +54,13 @@ int handledir_remove(int base_fd, struct handledir *d);
 /* The spool: O_RDWR | O_CREAT, O_RDWR or O_RDONLY.  CL_SYSTEM. */
 int handledir_open_spool(const struct handledir *d, int flags, int *fdp);
 
-/* Written to a temporary name and renamed.  CL_SYSTEM. */
+/*
+ * A file of it that holds b: written to a temporary name and renamed.  Not
+ * synced: it must survive our death, not the machine's.  CL_SYSTEM, b's own
+ * error.
+ */
+int handledir_save_file(int dir_fd, const char *name, const struct buf *b);
+/* The record.  CL_SYSTEM. */
 int handledir_save_meta(const struct handledir *d,
     const struct handle_meta *m);
 /* CL_NOTFOUND, CL_FORMAT, CL_VERSION, CL_SYSTEM. */

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <bsd/string.h>
+
 #include <event2/event.h>
 
 #include "resolve.h"
@@ -23,6 +25,7 @@
 #include "common/base/paths.h"
 #include "common/model/url.h"
 #include "sandbox/box/spawn.h"
+#include "kern.h"
 
 #define RESOLVE_ERROR_MAX 256
 #define RESOLVE_QUEUE_MAX 8
@@ -117,12 +120,17 @@ resolve_on_end(void *arg, const char *why)
 	resolve_finish_error(arg, "the resolver process ended");
 }
 
+static void resolve_try(struct resolve *r);
+
 static void
 resolve_on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	resolve_finish_error(arg, "no answer from the resolver");
+	if (((struct resolve *)arg)->ntries > 0)
+		resolve_try(arg);
+	else
+		resolve_finish_error(arg, "no answer from the resolver");
 }
 
 int
@@ -179,7 +187,7 @@ resolve_parse_literal(const char *host, struct buf *b)
 }
 
 static int
-resolve_spawn(struct resolve *r, const struct url *u)
+resolve_spawn(struct resolve *r)
 {
 	static const char *const args[] = { "resolver", NULL };
 	struct spawn_opts o = { .program = "agentd-fetch", .args = args,
@@ -192,29 +200,49 @@ resolve_spawn(struct resolve *r, const struct url *u)
 	    RESOLVE_QUEUE_MAX, resolve_on_msg, resolve_on_end, r)) != 0)
 		return ret;
 	buf_init(&b, 512);
-	buf_put_str(&b, u->host);
-	buf_put_u16(&b, u->port);
+	buf_put_str(&b, r->host);
+	buf_put_u16(&b, r->port);
 	ret = chan_send_buf(&r->chan, MSG_RES_NAME, 0, &b, -1);
 	buf_clear(&b);
 	return ret;
 }
 
+static void
+resolve_try(struct resolve *r)
+{
+	struct timeval tv = { .tv_sec = RESOLVE_TIMEOUT_MS / 1000 };
+	int ret = resolve_spawn(r);
+
+	if (ret != 0 && kern_is_short(ret) && r->ntries < tv.tv_sec) {
+		chan_close(&r->chan);
+		if (r->pid > 0)
+			(void)kill(r->pid, SIGKILL);
+		r->ntries++;
+		tv.tv_sec = 1;
+	} else if (ret != 0) {
+		resolve_finish_error(r, "the resolver cannot be started");
+		return;
+	} else
+		r->ntries = 0;
+	event_add(r->timer, &tv);
+}
+
 void
 resolve_start(struct resolve *r, uint64_t id, const struct url *u)
 {
-	struct timeval tv = { .tv_sec = RESOLVE_TIMEOUT_MS / 1000 };
 	struct buf b;
 
 	resolve_stop(r);
 	r->id = id;
 	r->is_asking = 1;
+	r->ntries = 0;
+	strlcpy(r->host, u->host, sizeof(r->host));
+	r->port = u->port;
 	buf_init(&b, 64);
 	if (resolve_parse_literal(u->host, &b) == 0)
 		resolve_finish(r, &b);
-	else if (resolve_spawn(r, u) != 0)
-		resolve_finish_error(r, "the resolver cannot be started");
 	else
-		event_add(r->timer, &tv);
+		resolve_try(r);
 	buf_clear(&b);
 }
 

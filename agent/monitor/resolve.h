@@ -13,12 +13,12 @@
 
 #include <stdint.h>
 
+#include "common/model/url.h"
 #include "common/msg/buf.h"
 #include "common/msg/chan.h"
 
 struct event;
 struct event_base;
-struct url;
 
 /* The body of RESOLVE_ANS (msgcat.h) for the question that was asked. */
 typedef void resolve_fn(void *arg, uint64_t id, const struct buf *answer);
@@ -32,6 +32,9 @@ struct resolve {
 	pid_t pid;		/* 0: none running */
 	uint64_t id;
 	int is_asking;
+	int ntries;		/* to start the child */
+	char host[MAX_HOST_LEN + 1];
+	uint16_t port;
 };
 
 /* CL_NOMEM. */
@@ -40,8 +43,10 @@ int resolve_init(struct resolve *r, struct event_base *base,
 /* Ends a running question without an answer. */
 void resolve_clear(struct resolve *r);
 /*
- * Ask; `done` is called once, possibly before this returns (an address needs
- * no question).  A question under way is dropped.
+ * Ask; one that cannot be asked for want of descriptors or memory is asked
+ * again until the time of an answer is over.  `done` is called once, possibly
+ * before this returns (an address needs no question).  A question under way
+ * is dropped.
  */
 void resolve_start(struct resolve *r, uint64_t id, const struct url *u);
 void resolve_stop(struct resolve *r);

@@ -35,12 +35,6 @@
 
 #define SHIMS_QUEUE 4		/* one request at a time, and sweeps */
 
-static void
-shims_hang_up(struct agentd *a)
-{
-	chan_close(&a->shims.chan);
-}
-
 static int
 shims_connect(const char *path, int *fdp)
 {
@@ -111,7 +105,7 @@ shims_open(struct agentd *a)
 		return r;
 	if ((r = shims_say_hello(s)) != CL_OK) {
 		saved = errno;
-		shims_hang_up(a);
+		chan_close(&a->shims.chan);
 		errno = saved;
 	}
 	return r;
@@ -153,7 +147,7 @@ shims_start_there(struct agentd *a, pid_t *pidp, int *fdp)
 		error = errno;
 	/* Without its word, the next one would be taken for the next shim's. */
 	if (r != CL_OK)
-		shims_hang_up(a);
+		chan_close(&a->shims.chan);
 	close(fds[0]);
 	errno = error;
 	return r != CL_OK ? r : CL_SYSTEM;
@@ -216,7 +210,7 @@ shims_send_filters(const struct agentd *a, struct chan *c)
 		return CL_SYSTEM;
 	buf_init(&b, 4);
 	buf_put_u32(&b, a->filters_len);
-	r = chan_send(c, MSG_SHIM_FILTERS, 0, &b, copy);
+	r = chan_send_buf(c, MSG_SHIM_FILTERS, 0, &b, copy);
 	buf_clear(&b);
 	return r;
 }
@@ -291,7 +285,7 @@ shims_sweep(struct agentd *a)
 		if (chan_send(&a->shims.chan, MSG_SHIMD_SWEEP, 0, NULL,
 		    -1) == CL_OK)
 			break;
-		shims_hang_up(a);
+		chan_close(&a->shims.chan);
 	}
 }
 
@@ -301,5 +295,5 @@ shims_close(struct agentd *a)
 	if (a->shims.sweep != NULL)
 		event_free(a->shims.sweep);
 	a->shims.sweep = NULL;
-	shims_hang_up(a);
+	chan_close(&a->shims.chan);
 }

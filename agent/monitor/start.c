@@ -6,7 +6,9 @@
  * may have been taken over: it is read again from its message form, checked
  * again in full, and confined by this device's own configuration.  The order
  * of steps is the order in which refusals are told; whatever this build
- * cannot honour is refused before anything is made, and never ignored.
+ * cannot honour is refused before anything is made, and never ignored:
+ * start_check_support() is the gate that makes a high protocol version honest
+ * (agent_conf.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,9 +27,72 @@
 #include "common/output/redact.h"
 #include "sandbox/box/shim.h"
 #include "agentd.h"
+#include "kern.h"
 #include "vault.h"
 #include "work.h"
 #include "workloads.h"
+
+static int
+start_is_set(const char *s)
+{
+	return s != NULL && *s != '\0';
+}
+
+/* What a process on the host cannot be given. */
+static const char *
+start_check_host(const struct spec *s)
+{
+	const struct spec_limits *l = &s->resource_limits;
+
+	if (l->cpu_millis != 0 || l->memory_mb != 0 || l->disk_mb != 0 ||
+	    l->pids != 0)
+		return "host mode cannot enforce resource limits";
+	if (start_is_set(s->image))
+		return "host mode has no image";
+	if (s->nsetup_commands > 0)
+		return "host mode runs no setup commands";
+	if (s->nmounts > 0 || s->nhost_mounts > 0)
+		return "host mode has no mounts";
+	if (s->ndevices > 0)
+		return "host mode hands over no devices";
+	if (s->ninterfaces > 0)
+		return "host mode hands over no interfaces";
+	if (start_is_set(s->egress_scope))
+		return "host mode cannot limit the network (egress_scope)";
+	if (s->disable_network)
+		return "host mode cannot take the network away "
+		    "(disable_network)";
+	if (s->egress_rules != NULL || s->egress_bound != NULL)
+		return "host mode has no firewall (egress_rules)";
+	if (s->egress_proxy != NULL)
+		return "host mode has no firewall (egress_proxy)";
+	return NULL;
+}
+
+const char *
+start_check_support(const struct agentd *a, const struct spec *s)
+{
+	const char *why;
+
+	if (start_is_set(s->refusal))
+		return s->refusal;
+	if (s->git_ca != NULL)
+		return "this device cannot honour a git CA: name the roots "
+		    "in GIT_SSL_CAINFO of its agent";
+	if (s->virtual != NULL)
+		return "this device has no virtual executors";
+	if (s->sandbox.mode != NULL &&
+	    strcmp(s->sandbox.mode, "container") == 0)
+		return "this device cannot run containers";
+	if (s->nforwarded_devices > 0)
+		return "no such device channel is open on this device";
+	if ((why = work_check(a, s)) != NULL)
+		return why;
+	if (a->conf.host_mode == HOSTMODE_OFF)
+		return "host mode is switched off on this device "
+		    "(HostMode off)";
+	return start_check_host(s);
+}
 
 /* One start under way. */
 struct start {
@@ -81,6 +146,8 @@ start_refuse_workdir(struct start *st, int r)
 		text = "the work directory's name is too long";
 		break;
 	default:
+		if (kern_is_short(r))
+			code = "busy";
 		text = "the work directory cannot be made";
 		log_error("start-workdir", "handle=%s reason=\"%s\"",
 		    log_q(st->handle_id), cl_strerror(r));
@@ -145,13 +212,32 @@ start_make_lease(struct start *st)
 	return CL_OK;
 }
 
+/* Its supervisor could not be had. */
+static void
+start_refuse_launch(struct start *st, int r)
+{
+	int saved = errno;
+
+	log_error("start", "handle=%s reason=\"%s\"", log_q(st->handle_id),
+	    cl_strerror(r));
+	errno = saved;
+	if (kern_is_short(r))
+		workloads_refuse(st->a->workloads, st->ask, "busy",
+		    "the device has no room for it now");
+	else
+		workloads_refuse(st->a->workloads, st->ask, NULL,
+		    r == CL_SYSTEM && (errno == ENOSPC || errno == EDQUOT) ?
+		    "the device's disk is full" :
+		    "the workload's supervisor cannot be started");
+}
+
 static void
 start_launch(struct start *st)
 {
 	struct workload_start ws = { .handle_id = st->handle_id,
 	    .job = &st->job, .spec = &st->spec, .ask = st->ask };
 	char *why = NULL;
-	int r;
+	int r, is_short;
 
 	r = workdir_open(&st->a->root, st->spec.work_dir, &st->wd);
 	if (r != 0) {
@@ -159,7 +245,8 @@ start_launch(struct start *st)
 		return;
 	}
 	if ((r = start_make_lease(st)) != 0) {
-		start_refuse_log(st, NULL, r == CL_LIMIT ?
+		start_refuse_log(st, kern_is_short(r) ? "busy" : NULL,
+		    r == CL_LIMIT ?
 		    "the start declares too many secret directories" :
 		    "the secret files cannot be placed");
 		return;
@@ -174,9 +261,11 @@ start_launch(struct start *st)
 		r = work_make(st->a, &st->spec, st->handle_id, &st->wd,
 		    &st->work, &why);
 	if (r != 0) {
+		is_short = why == NULL && kern_is_short(r);
 		workload_lease_drop(st->holding);
 		st->holding = NULL;
-		start_refuse_log(st, NULL, why != NULL ? why :
+		start_refuse_log(st, is_short ? "busy" : NULL,
+		    why != NULL ? why :
 		    "the workload's environment cannot be made");
 		free(why);
 		return;
@@ -191,15 +280,8 @@ start_launch(struct start *st)
 	st->work = NULL;
 	st->wd.fd = -1;
 	st->holding = NULL;
-	r = workloads_start(st->a->workloads, &ws);
-	if (r != 0) {
-		log_error("start", "handle=%s reason=\"%s\"",
-		    log_q(st->handle_id), cl_strerror(r));
-		workloads_refuse(st->a->workloads, st->ask, NULL,
-		    r == CL_SYSTEM && (errno == ENOSPC || errno == EDQUOT) ?
-		    "the device's disk is full" :
-		    "the workload's supervisor cannot be started");
-	}
+	if ((r = workloads_start(st->a->workloads, &ws)) != 0)
+		start_refuse_launch(st, r);
 }
 
 /* Before anything of the start is quoted anywhere. */
@@ -222,6 +304,8 @@ start_make_redact(struct start *st)
 static void
 start_serve(struct start *st)
 {
+	const char *no;
+
 	/* The same start again is no second start. */
 	if (workloads_answer_again(st->a->workloads, st->handle_id, st->ask))
 		return;
@@ -234,9 +318,8 @@ start_serve(struct start *st)
 		return;
 	if (st->a->stopping)
 		start_refuse_log(st, "busy", "the device is shutting down");
-	else if (workloads_is_full(st->a->workloads))
-		start_refuse_log(st, "busy",
-		    "the device runs as many workloads as it may");
+	else if ((no = workloads_make_room(st->a->workloads)) != NULL)
+		start_refuse_log(st, "busy", no);
 	else
 		start_launch(st);
 }
@@ -270,5 +353,8 @@ start_answer(struct agentd *a, const struct workload_ask *ask,
 	free(st.home);
 	shim_job_clear(&st.job);
 	spec_clear(&st.spec);
-	return r == CL_NOMEM ? CL_OK : r;
+	if (r != CL_NOMEM)
+		return r;
+	workloads_refuse(a->workloads, ask, "busy", "out of memory");
+	return CL_OK;
 }

@@ -2,11 +2,9 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * From a checked spec to a shim's job: what this device supports, and how a
- * host-mode workload is run.  In the device monitor; pure but for the look
- * at our own configuration.  start_check_support() is the gate that makes a
- * high protocol version honest (agent_conf.h): a member that would change
- * how the workload runs is either honoured or refused here.
+ * From a checked spec to a shim's job: how a host-mode workload is run, and a
+ * step before or after it.  In the device monitor; pure but for the look at
+ * our own configuration.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,71 +25,8 @@
 #include "agentd.h"
 #include "secretfiles.h"
 #include "start.h"
-#include "work.h"
 
 extern char **environ;
-
-static int
-start_is_set(const char *s)
-{
-	return s != NULL && *s != '\0';
-}
-
-/* What a process on the host cannot be given. */
-static const char *
-start_check_host(const struct spec *s)
-{
-	const struct spec_limits *l = &s->resource_limits;
-
-	if (l->cpu_millis != 0 || l->memory_mb != 0 || l->disk_mb != 0 ||
-	    l->pids != 0)
-		return "host mode cannot enforce resource limits";
-	if (start_is_set(s->image))
-		return "host mode has no image";
-	if (s->nsetup_commands > 0)
-		return "host mode runs no setup commands";
-	if (s->nmounts > 0 || s->nhost_mounts > 0)
-		return "host mode has no mounts";
-	if (s->ndevices > 0)
-		return "host mode hands over no devices";
-	if (s->ninterfaces > 0)
-		return "host mode hands over no interfaces";
-	if (start_is_set(s->egress_scope))
-		return "host mode cannot limit the network (egress_scope)";
-	if (s->disable_network)
-		return "host mode cannot take the network away "
-		    "(disable_network)";
-	if (s->egress_rules != NULL || s->egress_bound != NULL)
-		return "host mode has no firewall (egress_rules)";
-	if (s->egress_proxy != NULL)
-		return "host mode has no firewall (egress_proxy)";
-	return NULL;
-}
-
-const char *
-start_check_support(const struct agentd *a, const struct spec *s)
-{
-	const char *why;
-
-	if (start_is_set(s->refusal))
-		return s->refusal;
-	if (s->git_ca != NULL)
-		return "this device cannot honour a git CA: name the roots "
-		    "in GIT_SSL_CAINFO of its agent";
-	if (s->virtual != NULL)
-		return "this device has no virtual executors";
-	if (s->sandbox.mode != NULL &&
-	    strcmp(s->sandbox.mode, "container") == 0)
-		return "this device cannot run containers";
-	if (s->nforwarded_devices > 0)
-		return "no such device channel is open on this device";
-	if ((why = work_check(a, s)) != NULL)
-		return why;
-	if (a->conf.host_mode == HOSTMODE_OFF)
-		return "host mode is switched off on this device "
-		    "(HostMode off)";
-	return start_check_host(s);
-}
 
 static int
 start_add_path(struct shim_list *list, const char *path)

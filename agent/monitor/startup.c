@@ -30,6 +30,7 @@
 #include "common/base/xmem.h"
 #include "sandbox/self/self.h"
 #include "agentd.h"
+#include "kern.h"
 #include "secretfiles.h"
 
 #define MAX_CA_LEN (1024 * 1024)
@@ -416,6 +417,7 @@ startup_prepare(struct agentd *a)
 		return -1;
 	startup_save_pin(a);
 	a->max_concurrent = agent_conf_max_concurrent(&a->conf);
+	a->max_files = kern_raise_files();
 	if (startup_open_root(a) != 0)
 		return -1;
 	startup_empty_incoming(a);

@@ -25,10 +25,10 @@
 #include "common/base/util.h"
 #include "common/model/spec.h"
 #include "common/msg/buf.h"
+#include "handledir.h"
 #include "secretfiles.h"
 
 #define VAULT_VERSION 1
-#define VAULT_TMP VAULT_RECORD ".tmp"
 #define MAX_VAULT_GRANTS 4096
 #define MAX_VAULT_FILES 16384
 
@@ -233,24 +233,13 @@ int
 holding_save(const struct holding *h, int dir_fd)
 {
 	struct buf b;
-	int fd = -1, r;
+	int r;
 
 	buf_init(&b, MAX_VAULT_RECORD);
 	buf_put_u32(&b, VAULT_VERSION);
 	field_put(&holding_table, h, &b);
-	if ((r = buf_error(&b)) != CL_OK)
-		goto out;
-	(void)unlinkat(dir_fd, VAULT_TMP, 0);
-	fd = openat(dir_fd, VAULT_TMP, O_WRONLY | O_CREAT | O_EXCL |
-	    O_NOFOLLOW | O_CLOEXEC, 0600);
-	/* Not synced: it must survive our death, not the machine's, and the
-	 * files it tells of do not survive that either. */
-	if (fd == -1 || util_write_all(fd, b.data, b.len) != CL_OK ||
-	    renameat(dir_fd, VAULT_TMP, dir_fd, VAULT_RECORD) == -1)
-		r = CL_SYSTEM;
- out:
-	if (fd != -1)
-		close(fd);
+	/* The files it tells of do not survive the machine either. */
+	r = handledir_save_file(dir_fd, VAULT_RECORD, &b);
 	buf_clear(&b);
 	return r;
 }

@@ -29,6 +29,7 @@
 #include "common/model/devjob.h"
 #include "agentd.h"
 #include "handledir.h"
+#include "kern.h"
 #include "shims.h"
 #include "start.h"
 
@@ -91,8 +92,8 @@ wjob_finish(struct wjob *j)
 static void
 wjob_kill(struct wjob *j)
 {
-	if (j->pid > 0 && procid_is_alive(j->pid, j->ticks))
-		(void)kill(j->pid, SIGKILL);
+	/* If that cannot be told, the end of its channel ends it. */
+	(void)kern_kill(j->pid, j->ticks);
 }
 
 /* ----------------------------------------------------------- the job says */
@@ -261,7 +262,10 @@ wjob_open(struct wjob *j, const struct wjob_opts *o)
 		return CL_NOMEM;
 	if ((r = shims_start(j->a, &j->pid, &fd)) != 0)
 		return r;
-	j->ticks = procid_load_ticks(j->pid);
+	if ((r = kern_load_ticks(j->pid, &j->ticks)) == CL_SYSTEM) {
+		close(fd);
+		return r;
+	}
 	if ((r = chan_open(&j->shim, base, fd, MSG_S2M, MSG_M2S, WJOB_QUEUE,
 	    wjob_on_shim_msg, wjob_on_shim_end, j)) != 0)
 		return r;
@@ -281,7 +285,7 @@ int
 wjob_start(struct agentd *a, const struct wjob_opts *o, struct wjob **jobp)
 {
 	struct wjob *j = xcalloc(1, sizeof(*j));
-	int r;
+	int r, saved;
 
 	*jobp = NULL;
 	j->a = a;
@@ -289,17 +293,18 @@ wjob_start(struct agentd *a, const struct wjob_opts *o, struct wjob **jobp)
 	strlcpy(j->handle_id, o->handle_id, sizeof(j->handle_id));
 	j->done = o->done;
 	field_init(&devjob_result_table, &j->res);
-	r = wjob_open(j, o);
+	if ((r = wjob_open(j, o)) != 0) {
+		saved = errno;
+		log_error("job-start", "program=%s handle=%s reason=\"%s\"",
+		    o->program, log_q(j->handle_id), cl_strerror(r));
+		wjob_free(j);
+		errno = saved;
+		return r;
+	}
 	if (o->file_fd != -1)
 		close(o->file_fd);
 	secret_clear(&o->plan->password);
 	secret_clear(&o->plan->seed);
-	if (r != 0) {
-		log_error("job-start", "program=%s handle=%s reason=\"%s\"",
-		    o->program, log_q(j->handle_id), cl_strerror(r));
-		wjob_free(j);
-		return r;
-	}
 	wjob_set_timer(j, o->plan->timeout_s + 2 * WJOB_GRACE_S);
 	log_info("job-start", "program=%s handle=%s shim=%ld", o->program,
 	    log_q(j->handle_id), (long)j->pid);

@@ -28,19 +28,20 @@ typedef void wjob_fn(void *arg, const struct devjob_result *res);
 
 struct wjob_opts {
 	const char *program;		/* "cloop-git" */
-	struct devjob_plan *plan;	/* borrowed; its secrets are wiped */
+	struct devjob_plan *plan;	/* borrowed */
 	const char *handle_id;
 	const struct handledir *dir;	/* borrowed, as wake_fd */
 	int wake_fd;
 	const char *tree;		/* path of the tree */
 	int tree_fd;			/* borrowed */
-	int file_fd;			/* JOB_FILE; taken; -1: none */
+	int file_fd;			/* JOB_FILE; -1: none */
 	struct shim_list peers;		/* borrowed; of shim_job */
 	wjob_fn *done;
 	void *arg;
 };
 
-/* CL_*; `done` is not called then. */
+/* CL_*; `done` is not called then.  Else the file is taken, and the plan's
+ * secrets are wiped. */
 int wjob_start(struct agentd *a, const struct wjob_opts *o,
     struct wjob **jobp);
 /* TERM, so that it can roll back; KILL when it does not. */

@@ -16,6 +16,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <event2/event.h>
+
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
@@ -34,7 +36,6 @@
 #include "work.h"
 
 #define WORK_FILE "work"
-#define WORK_TMP "work.tmp"
 #define WORK_MAGIC 0x43574b31U		/* "CWK1" */
 #define MAX_WORK_LEN 65536
 #define WORK_PROVISION_S (30 * 60)
@@ -80,6 +81,8 @@ work_free(struct work *k)
 	secret_clear(&k->password);
 	free(k->placement);
 	wjob_free(k->job);
+	if (k->again != NULL)
+		event_free(k->again);
 	work_forget_forge(k);
 	redact_free(k->redact);
 	if (k->tree_fd != -1)
@@ -372,22 +375,12 @@ int
 work_save(const struct work *k, const struct handledir *d)
 {
 	struct buf b;
-	int fd = -1, r;
+	int r;
 
 	buf_init(&b, MAX_WORK_LEN);
 	buf_put_u32(&b, WORK_MAGIC);
 	field_put(&work_record_table, &k->rec, &b);
-	if ((r = buf_error(&b)) != 0)
-		goto out;
-	(void)unlinkat(d->fd, WORK_TMP, 0);
-	fd = openat(d->fd, WORK_TMP, O_WRONLY | O_CREAT | O_EXCL |
-	    O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd == -1 || util_write_all(fd, b.data, b.len) != 0 ||
-	    renameat(d->fd, WORK_TMP, d->fd, WORK_FILE) == -1)
-		r = CL_SYSTEM;
-out:
-	if (fd != -1)
-		close(fd);
+	r = handledir_save_file(d->fd, WORK_FILE, &b);
 	buf_clear(&b);
 	return r;
 }

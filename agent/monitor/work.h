@@ -16,6 +16,7 @@
 #include "common/model/devjob.h"
 
 struct agentd;
+struct event;
 struct handledir;
 struct redact;
 struct spec;
@@ -58,6 +59,7 @@ struct work_place {
 struct work {
 	struct work_place at;		/* set before anything runs */
 	int has_failed;			/* the command did */
+	int is_returning;		/* it is over */
 	struct work_record rec;
 	struct devjob_plan prov;	/* op 0: no tree is built */
 	struct secret seed;
@@ -67,6 +69,7 @@ struct work {
 	int tree_fd;
 	int file_fd;			/* shipped branch, or -1 */
 	struct wjob *job;
+	struct event *again;		/* a job that could not be started */
 	struct work_forge *forge;	/* while its name is looked up */
 	int has_forge;			/* it was, for the next job */
 	char **pins;			/* of devjob_plan */
@@ -102,8 +105,9 @@ void work_return(struct work *k, int has_failed);
 void work_cancel(struct work *k);
 /* A child was reaped: 1 when it was one of its jobs'. */
 int work_on_exit(struct work *k, pid_t pid);
-/* Tell the fetcher what comes back, before the end. */
-void work_announce(struct work *k);
+/* Tell the fetcher what comes back, before the end.  An error: not now, and
+ * nothing was said. */
+int work_announce(struct work *k);
 
 /* CL_*; load: CL_NOTFOUND when there is none. */
 int work_save(const struct work *k, const struct handledir *d);

@@ -32,9 +32,10 @@
 #include "resolve.h"
 #include "work.h"
 
-#define WF_ERROR_MAX 256
+#define WORK_FORGE_ERROR_MAX 256
 /* Each name's addresses fit a pin and the peers: 7 * 8 are below 64. */
-#define WF_PIN_MAX (MAX_HOST_LEN + 10 + MAX_RESOLVED * (INET6_ADDRSTRLEN + 3))
+#define WORK_FORGE_PIN_MAX                                                     \
+	(MAX_HOST_LEN + 10 + MAX_RESOLVED * (INET6_ADDRSTRLEN + 3))
 
 struct work_forge {
 	struct work *k;
@@ -44,11 +45,11 @@ struct work_forge {
 	int is_cancelled;
 	struct forge_name names[FORGE_NAMES];
 	size_t n, at;
-	char why[WF_ERROR_MAX + MAX_HOST_LEN + 64];
+	char why[WORK_FORGE_ERROR_MAX + MAX_HOST_LEN + 64];
 };
 
 static void
-wf_free(struct work_forge *f)
+work_forge_free(struct work_forge *f)
 {
 	if (f == NULL)
 		return;
@@ -67,7 +68,7 @@ work_forget_forge(struct work *k)
 		free(k->peers[--k->npeers]);
 	free(k->pins);
 	free(k->peers);
-	wf_free(k->forge);
+	work_forge_free(k->forge);
 	k->forge = NULL;
 	k->pins = k->peers = NULL;
 	k->has_forge = 0;
@@ -91,7 +92,7 @@ work_on_resolver_exit(struct work *k, pid_t pid)
 }
 
 static void
-wf_add_peer(struct work *k, const char *text)
+work_forge_add_peer(struct work *k, const char *text)
 {
 	size_t i;
 
@@ -104,11 +105,11 @@ wf_add_peer(struct work *k, const char *text)
 
 /* The addresses of one name. */
 static void
-wf_use_answer(struct work_forge *f, const struct buf *answer)
+work_forge_use_answer(struct work_forge *f, const struct buf *answer)
 {
 	const struct forge_name *name = &f->names[f->at];
 	struct work *k = f->k;
-	char pin[WF_PIN_MAX], error[WF_ERROR_MAX + 1];
+	char pin[WORK_FORGE_PIN_MAX], error[WORK_FORGE_ERROR_MAX + 1];
 	char text[INET6_ADDRSTRLEN];
 	const uint8_t *addr;
 	size_t i, n, len;
@@ -117,7 +118,7 @@ wf_use_answer(struct work_forge *f, const struct buf *answer)
 
 	buf_init_read(&b, answer->data, answer->len);
 	(void)buf_get_bool(&b);
-	buf_get_str(&b, error, WF_ERROR_MAX);
+	buf_get_str(&b, error, WORK_FORGE_ERROR_MAX);
 	n = buf_get_u8(&b);
 	(void)snprintf(pin, sizeof(pin), "%s:%u:", name->host, name->port);
 	for (i = 0; i < n; i++) {
@@ -126,7 +127,7 @@ wf_use_answer(struct work_forge *f, const struct buf *answer)
 		if (addr == NULL || len != (family == AF_INET ? 4U : 16U) ||
 		    inet_ntop(family, addr, text, sizeof(text)) == NULL)
 			return;
-		wf_add_peer(k, text);
+		work_forge_add_peer(k, text);
 		(void)snprintf(pin + strlen(pin), sizeof(pin) - strlen(pin),
 		    family == AF_INET ? "%s%s" : "%s[%s]", i > 0 ? "," : "",
 		    text);
@@ -140,7 +141,7 @@ wf_use_answer(struct work_forge *f, const struct buf *answer)
 }
 
 static void
-wf_ask(struct work_forge *f)
+work_forge_ask(struct work_forge *f)
 {
 	struct url *u = xcalloc(1, sizeof(*u));
 
@@ -151,18 +152,18 @@ wf_ask(struct work_forge *f)
 }
 
 static void
-wf_on_answer(void *arg, uint64_t id, const struct buf *answer)
+work_forge_on_answer(void *arg, uint64_t id, const struct buf *answer)
 {
 	struct work_forge *f = arg;
 
 	(void)id;
-	wf_use_answer(f, answer);
+	work_forge_use_answer(f, answer);
 	f->at++;
 	event_active(f->turn, EV_TIMEOUT, 0);
 }
 
 static void
-wf_on_turn(evutil_socket_t fd, short what, void *arg)
+work_forge_on_turn(evutil_socket_t fd, short what, void *arg)
 {
 	struct work_forge *f = arg;
 	struct work *k = f->k;
@@ -173,11 +174,11 @@ wf_on_turn(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (!f->is_cancelled && f->at < f->n) {
-		wf_ask(f);
+		work_forge_ask(f);
 		return;
 	}
 	strlcpy(why, f->why, sizeof(why));
-	wf_free(f);
+	work_forge_free(f);
 	k->forge = NULL;
 	k->has_forge = 1;
 	next(k, has_none ? why : NULL);
@@ -185,7 +186,7 @@ wf_on_turn(evutil_socket_t fd, short what, void *arg)
 
 /* Only where the shim may hold the job to what is found. */
 static int
-wf_is_useful(void)
+work_forge_is_useful(void)
 {
 	char path[CGROUP_PATH_MAX];
 	int hybrid;
@@ -199,7 +200,7 @@ work_find_forge(struct work *k, work_next_fn *next)
 	struct devjob_plan p;
 	struct work_forge *f;
 
-	if (k->has_forge || !wf_is_useful())
+	if (k->has_forge || !work_forge_is_useful())
 		return 0;
 	f = xcalloc(1, sizeof(*f));
 	f->k = k;
@@ -207,10 +208,10 @@ work_find_forge(struct work *k, work_next_fn *next)
 	work_init_plan(k, &p);
 	f->n = forge_find_names(p.repo, p.env, p.nenv, f->names, FORGE_NAMES);
 	field_clear(&devjob_plan_table, &p);
-	f->turn = event_new(k->at.a->base, -1, 0, wf_on_turn, f);
+	f->turn = event_new(k->at.a->base, -1, 0, work_forge_on_turn, f);
 	if (f->n == 0 || f->turn == NULL || resolve_init(&f->resolve,
-	    k->at.a->base, wf_on_answer, f) != 0) {
-		wf_free(f);
+	    k->at.a->base, work_forge_on_answer, f) != 0) {
+		work_forge_free(f);
 		return 0;
 	}
 	k->pins = xcalloc(FORGE_NAMES, sizeof(*k->pins));

@@ -19,6 +19,8 @@
 
 #include <bsd/string.h>
 
+#include <event2/event.h>
+
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
@@ -29,6 +31,7 @@
 #include "agentd.h"
 #include "fetchctl.h"
 #include "handledir.h"
+#include "kern.h"
 #include "wjob.h"
 #include "work.h"
 
@@ -39,6 +42,32 @@
 
 static void work_prepare_next(struct work *k);
 static void work_return_next(struct work *k);
+
+static void
+work_on_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct work *k = arg;
+
+	(void)fd;
+	(void)what;
+	if (k->is_returning)
+		work_return_next(k);
+	else
+		work_prepare_next(k);
+}
+
+/* A shortage is a pause: 1 when the step is tried again later. */
+static int
+work_pause(struct work *k, int r)
+{
+	static const struct timeval pause = { .tv_sec = 1 };
+
+	if (r == CL_OK || !kern_is_short(r))
+		return 0;
+	if (k->again == NULL)
+		k->again = evtimer_new(k->at.a->base, work_on_again, k);
+	return k->again != NULL && evtimer_add(k->again, &pause) == 0;
+}
 
 /* A text for the hub: the workload's own secrets are not in it. */
 static void
@@ -123,16 +152,19 @@ static int
 work_start_git(struct work *k, struct wjob_opts *o)
 {
 	struct devjob_plan *p = o->plan;
+	int r;
 
 	o->program = "cloop-git";
 	work_set_place(k, o);
 	o->peers.v = k->peers;
 	o->peers.n = k->npeers;
+	/* Lent for the call, as the peers are. */
 	p->pins = k->pins;
 	p->npins = k->npins;
-	k->pins = NULL;
-	k->npins = 0;
-	return wjob_start(k->at.a, o, &k->job);
+	r = wjob_start(k->at.a, o, &k->job);
+	p->pins = NULL;
+	p->npins = 0;
+	return r;
 }
 
 static int
@@ -142,10 +174,11 @@ work_start_provision(struct work *k)
 	    .done = work_on_provisioned };
 	int r;
 
+	if ((r = work_start_git(k, &o)) != 0)
+		return r;
 	k->file_fd = -1;
-	r = work_start_git(k, &o);
 	field_clear(&devjob_plan_table, &k->prov);
-	return r;
+	return CL_OK;
 }
 
 static int
@@ -159,12 +192,14 @@ work_start_seed(struct work *k)
 	work_init_plan(k, &p);
 	p.op = DEVJOB_SEED;
 	p.timeout_s = WORK_SEED_S;
+	/* Lent; the seed is wiped once it was told. */
 	p.seed = k->seed;
-	memset(&k->seed, 0, sizeof(k->seed));
 	p.record = k->placement;
-	k->placement = NULL;
 	work_set_place(k, &o);
 	r = wjob_start(k->at.a, &o, &k->job);
+	k->seed = p.seed;
+	memset(&p.seed, 0, sizeof(p.seed));
+	p.record = NULL;
 	field_clear(&devjob_plan_table, &p);
 	return r;
 }
@@ -194,7 +229,7 @@ work_prepare_next(struct work *k)
 		k->at.on_prepared(k->at.arg, NULL);
 		return;
 	}
-	if (r != 0)
+	if (r != 0 && !work_pause(k, r))
 		work_prepare_failed(k, "workspace: ", r == CL_NOTFOUND ?
 		    "this agent's helper program is not installed" :
 		    cl_strerror(r));
@@ -312,6 +347,17 @@ work_on_project(void *arg, const struct devjob_result *res)
 	work_return_next(k);
 }
 
+/* A job that did not start did not take its file. */
+static void
+work_drop_file(const struct wjob_opts *o, int r)
+{
+	int saved = errno;
+
+	if (r != 0 && o->file_fd != -1)
+		close(o->file_fd);
+	errno = saved;
+}
+
 static int
 work_start_return(struct work *k)
 {
@@ -331,10 +377,12 @@ work_start_return(struct work *k)
 	p.message = xstrdup(k->rec.message == NULL ? "" : k->rec.message);
 	p.max_bundle_bytes = k->rec.max_bundle_bytes;
 	p.failed = k->has_failed;
-	p.password = k->password;
-	memset(&k->password, 0, sizeof(k->password));
+	p.password = k->password;	/* lent; wiped once it was told */
 	r = work_start_git(k, &o);
+	k->password = p.password;
+	memset(&p.password, 0, sizeof(p.password));
 	field_clear(&devjob_plan_table, &p);
+	work_drop_file(&o, r);
 	return r;
 }
 
@@ -354,6 +402,7 @@ work_start_project(struct work *k)
 	work_set_place(k, &o);
 	r = wjob_start(k->at.a, &o, &k->job);
 	field_clear(&devjob_plan_table, &p);
+	work_drop_file(&o, r);
 	return r;
 }
 
@@ -391,7 +440,8 @@ work_return_next(struct work *k)
 
 	if (k->rec.is_seeded && !k->rec.has_project &&
 	    rule_is_empty(k->rec.project_error)) {
-		if ((r = work_start_project(k)) == 0)
+		r = work_start_project(k);
+		if (r == 0 || work_pause(k, r))
 			return;
 		free(k->rec.project_error);
 		k->rec.project_error = xstrdup(cl_strerror(r));
@@ -401,7 +451,8 @@ work_return_next(struct work *k)
 			if (rule_is_equal(k->rec.mode, "push") &&
 			    work_find_forge(k, work_on_push_forge))
 				return;
-			if ((r = work_start_return(k)) == 0)
+			r = work_start_return(k);
+			if (r == 0 || work_pause(k, r))
 				return;
 			no = cl_strerror(r);
 		}
@@ -418,6 +469,7 @@ void
 work_return(struct work *k, int has_failed)
 {
 	k->has_failed = has_failed;
+	k->is_returning = 1;
 	work_return_next(k);
 }
 
@@ -428,6 +480,11 @@ work_cancel(struct work *k)
 		return;
 	work_cancel_forge(k);
 	wjob_cancel(k->job);
+	if (k->again != NULL && evtimer_pending(k->again, NULL) &&
+	    !k->is_returning) {
+		event_del(k->again);
+		work_prepare_failed(k, "workspace: ", "cancelled by a signal");
+	}
 }
 
 int
@@ -438,54 +495,90 @@ work_on_exit(struct work *k, pid_t pid)
 
 /* ------------------------------------------------------------ the fetcher */
 
-static void
-work_announce_file(struct work *k, uint32_t type, const char *name)
+/* One of the handle directory; -1 in *fdp: there is none. */
+static int
+work_open_file(const struct work *k, const char *name, int *fdp)
 {
-	int64_t len = work_get_file_len(k, name);
-	struct buf b;
-	int fd;
+	int r;
 
-	fd = openat(k->at.dir->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd == -1 || len < 0) {
-		log_error("work-announce", "handle=%s file=%s reason=%s",
-		    log_q(k->at.handle_id), name, strerror(errno));
-		if (fd != -1)
-			close(fd);
+	*fdp = openat(k->at.dir->fd, name,
+	    O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (*fdp != -1)
+		return CL_OK;
+	r = kern_is_unsure(CL_SYSTEM) ? CL_SYSTEM : CL_OK;
+	log_error("work-announce", "handle=%s file=%s reason=\"%s\"",
+	    log_q(k->at.handle_id), name, cl_strerror(CL_SYSTEM));
+	return r;
+}
+
+/* Takes fd. */
+static void
+work_announce_file(struct work *k, uint32_t type, int fd)
+{
+	struct stat st;
+	struct buf b;
+
+	if (fd == -1)
+		return;
+	if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode)) {
+		close(fd);
 		return;
 	}
 	buf_init(&b, 16);
 	buf_put_u64(&b, k->at.slot);
-	buf_put_u64(&b, (uint64_t)len);
+	buf_put_u64(&b, (uint64_t)st.st_size);
 	fetchctl_send(k->at.a->fetch, type, 0, 0, &b, fd);
 	buf_clear(&b);
 }
 
-void
-work_announce(struct work *k)
+static void
+work_announce_project(struct work *k, int fd)
 {
 	struct buf b;
 
+	work_announce_file(k, MSG_DEV_PROJECT_FILE, fd);
 	buf_init(&b, MSG_BODY_MAX);
-	if (k->rec.is_seeded) {
-		if (k->rec.has_project)
-			work_announce_file(k, MSG_DEV_PROJECT_FILE,
-			    WORK_PROJECT_FILE);
-		buf_put_u64(&b, k->at.slot);
-		buf_put_str(&b, k->rec.has_project ? "" :
-		    k->rec.project_error);
-		fetchctl_send(k->at.a->fetch, MSG_DEV_PROJECT, 0, 0, &b, -1);
-		buf_reset(&b);
-	}
-	if (!rule_is_empty(k->rec.mode) && k->rec.is_returned) {
-		if (k->rec.res.outcome == DEVJOB_OK && k->rec.res.bytes > 0)
-			work_announce_file(k, MSG_DEV_BUNDLE,
-			    WORK_BUNDLE_FILE);
-		buf_put_u64(&b, k->at.slot);
-		buf_put_str(&b, k->rec.mode);
-		buf_put_str(&b, k->rec.branch);
-		buf_put_str(&b, k->rec.base);
-		field_put(&devjob_result_table, &k->rec.res, &b);
-		fetchctl_send(k->at.a->fetch, MSG_DEV_RESULT, 0, 0, &b, -1);
-	}
+	buf_put_u64(&b, k->at.slot);
+	buf_put_str(&b, k->rec.has_project ? "" : k->rec.project_error);
+	fetchctl_send(k->at.a->fetch, MSG_DEV_PROJECT, 0, 0, &b, -1);
 	buf_clear(&b);
+}
+
+static void
+work_announce_result(struct work *k, int fd)
+{
+	struct buf b;
+
+	work_announce_file(k, MSG_DEV_BUNDLE, fd);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, k->at.slot);
+	buf_put_str(&b, k->rec.mode);
+	buf_put_str(&b, k->rec.branch);
+	buf_put_str(&b, k->rec.base);
+	field_put(&devjob_result_table, &k->rec.res, &b);
+	fetchctl_send(k->at.a->fetch, MSG_DEV_RESULT, 0, 0, &b, -1);
+	buf_clear(&b);
+}
+
+int
+work_announce(struct work *k)
+{
+	int has_result = !rule_is_empty(k->rec.mode) && k->rec.is_returned;
+	int project = -1, bundle = -1, r;
+
+	if (k->rec.is_seeded && k->rec.has_project &&
+	    (r = work_open_file(k, WORK_PROJECT_FILE, &project)) != 0)
+		return r;
+	if (has_result && k->rec.res.outcome == DEVJOB_OK &&
+	    k->rec.res.bytes > 0 &&
+	    (r = work_open_file(k, WORK_BUNDLE_FILE, &bundle)) != 0) {
+		if (project != -1)
+			close(project);
+		return r;
+	}
+	if (k->rec.is_seeded)
+		work_announce_project(k, project);
+	if (has_result)
+		work_announce_result(k, bundle);
+	return CL_OK;
 }

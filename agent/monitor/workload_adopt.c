@@ -9,6 +9,11 @@
  * Runs in the device monitor before the fetcher is started, so that the first
  * hello offers everything.  A directory that makes no sense is removed: it
  * belongs to a start that never got as far as its GO.
+ *
+ * What cannot be told now (no descriptor or memory left, a disk that fails)
+ * is asked again, and the fetcher waits for it: a handle that is not offered
+ * is lost to the hub.  A directory that cannot be told for too long is left
+ * as it is, with what runs.
  */
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -73,57 +78,83 @@ workload_adopt_greet(struct workload *w)
 	return chan_send(&w->chan, MSG_SHIM_WAKE, 0, NULL, fd);
 }
 
+/* Once more: its time stands still meanwhile. */
 static void
-workload_adopt_lost(struct workload *w, const char *why)
+workload_adopt_wait(struct workload *w, int r)
+{
+	log_warn("workload-unsure", "handle=%s reason=\"%s\"",
+	    log_q(w->handle_id), cl_strerror(r));
+	w->adopt_until += WORKLOAD_AGAIN_MS;
+	workload_set_timer(w, WORKLOAD_AGAIN_MS);
+}
+
+/* By its record, else with the reason in w->lost. */
+static void
+workload_adopt_lost(struct workload *w)
 {
 	struct shim_exit end;
+	int r = shim_exit_load(w->dir.fd, &end);
 
-	if (shim_exit_load(w->dir.fd, &end) != 0) {
-		memset(&end, 0, sizeof(end));
-		end.state = HS_FAILED;
-		end.exit_code = -1;
-		end.started_at = w->started_at;
-		end.finished_at = util_wall_ns();
-		strlcpy(end.error, why, sizeof(end.error));
-		if (w->has_spool)
-			end.total_raw =
-			    spool_load_u64(&w->spool.head->total);
+	if (kern_is_unsure(r) && workload_is_patient(w)) {
+		workload_adopt_wait(w, r);
+		return;
 	}
+	if (r != 0)
+		workload_set_lost(w, &end, w->lost);
 	workload_end(w, &end);
+}
+
+static int
+workload_adopt_ask(struct workload *w)
+{
+	int fd, r, saved;
+
+	if ((r = workload_adopt_connect(w, &fd)) != 0)
+		return r;
+	if ((r = workload_shim_open(w, fd)) != 0 ||
+	    (r = workload_adopt_greet(w)) != 0) {
+		saved = errno;
+		chan_close(&w->chan);
+		errno = saved;
+	}
+	return r;
 }
 
 /* Try, or try again, or give up. */
 void
 workload_adopt_on_timer(struct workload *w)
 {
-	int fd, alive;
+	int alive, r;
 
 	if (w->chan.is_open) {	/* connected, but it does not answer */
 		chan_close(&w->chan);
 		w->adopt_until = 0;
 	}
-	alive = procid_is_alive(w->shim_pid, w->shim_ticks);
-	if (alive && util_now_ms() < w->adopt_until) {
-		if (workload_adopt_connect(w, &fd) != 0) {
-			workload_set_timer(w, WORKLOAD_RETRY_MS);
-			return;
-		}
-		if (workload_shim_open(w, fd) == 0 &&
-		    workload_adopt_greet(w) == 0) {
-			workload_set_timer(w, ADOPT_TIMEOUT_MS);
-			return;
-		}
-		chan_close(&w->chan);
+	alive = kern_check_process(w->shim_pid, w->shim_ticks);
+	if (alive == CL_SYSTEM) {
+		workload_adopt_wait(w, alive);
+		return;
 	}
-	if (alive) {
+	if (alive == CL_OK && util_now_ms() < w->adopt_until) {
+		if ((r = workload_adopt_ask(w)) == 0)
+			workload_set_timer(w, ADOPT_TIMEOUT_MS);
+		else if (kern_is_short(r) && errno != EAGAIN)
+			workload_adopt_wait(w, r);
+		else
+			workload_set_timer(w, WORKLOAD_RETRY_MS);
+		return;
+	}
+	if (alive == CL_OK) {
 		/* A workload that nobody can reach must not run unseen; one
 		 * that is over has its record, and needs no shim. */
 		log_error("workload-adopt", "handle=%s reason=\"its shim does "
 		    "not answer\"", log_q(w->handle_id));
-		(void)kill(w->shim_pid, SIGKILL);
+		if (kern_kill(w->shim_pid, w->shim_ticks) == CL_SYSTEM) {
+			workload_set_timer(w, WORKLOAD_AGAIN_MS);
+			return;
+		}
 	}
-	workload_adopt_lost(w, "the workload was lost when the agent on the "
-	    "device restarted");
+	workload_adopt_lost(w);
 }
 
 static int
@@ -140,59 +171,125 @@ workload_adopt_open_files(struct workload *w)
 }
 
 /* What it will give back; without, its end is reported all the same. */
-static void
+static int
 workload_adopt_work(struct workload *w)
 {
 	int r = work_load(w->ws->a, &w->dir, &w->work);
 
-	if (r != 0 && r != CL_NOTFOUND)
-		log_error("workload-adopt", "handle=%s reason=\"its work "
-		    "cannot be returned: %s\"", log_q(w->handle_id),
-		    cl_strerror(r));
+	if (r == 0 || r == CL_NOTFOUND)
+		return CL_OK;
+	log_error("workload-adopt", "handle=%s reason=\"its work cannot be "
+	    "returned: %s\"", log_q(w->handle_id), cl_strerror(r));
+	return kern_is_unsure(r) ? r : CL_OK;
 }
 
-/* One directory; the workload is ADOPTING or over afterwards. */
-static void
-workload_adopt_dir(struct workloads *ws, const char *name)
+/* Its record says nothing.  An error: perhaps later. */
+static int
+workload_adopt_reject(struct workloads *ws, struct handledir *d, int r)
 {
-	char boot[PROCID_BOOT_LEN + 1];
-	struct handledir d;
-	struct handle_meta m;
-	struct workload *w;
+	int saved = errno;
 
-	if (handledir_open(ws->base_fd, name, &d) != 0)
-		return;
-	if (handledir_load_meta(&d, &m) != 0 ||
-	    (w = workload_new(ws, m.handle_id, m.slot, WL_ADOPTING)) == NULL) {
-		log_warn("workload-adopt", "dir=%s reason=\"no usable record, "
-		    "removed\"", log_q(name));
-		workload_lease_wipe_record(d.fd, name);
-		(void)handledir_remove(ws->base_fd, &d);
-		return;
+	log_warn("workload-adopt", "dir=%s reason=\"no usable record: %s\"",
+	    log_q(d->name), cl_strerror(r));
+	errno = saved;
+	/* One of a later version is left to that. */
+	if (r == CL_VERSION)
+		r = CL_OK;
+	else if (!kern_is_unsure(r) &&
+	    (r = workload_lease_wipe_record(d->fd, d->name)) == CL_OK) {
+		(void)handledir_remove(ws->base_fd, d);
+		return CL_OK;
 	}
-	w->dir = d;
-	workload_lease_load(w);
-	workload_adopt_work(w);
-	w->shim_pid = (pid_t)m.shim_pid;
-	w->shim_ticks = m.shim_ticks;
-	w->started_at = m.created_at;
+	handledir_close(d);
+	return r;
+}
+
+/* Without its spool it cannot go on.  An error: perhaps later. */
+static int
+workload_adopt_drop(struct workload *w, int r)
+{
+	log_error("workload-adopt", "handle=%s reason=\"its spool cannot be "
+	    "opened: %s\"", log_q(w->handle_id), cl_strerror(r));
+	if ((r = kern_kill(w->shim_pid, w->shim_ticks)) == CL_SYSTEM) {
+		workload_leave(w);
+		return r;
+	}
+	workload_forget(w, "no spool");
+	return CL_OK;
+}
+
+/* All that belongs to it.  An error: perhaps later, and it is left as it
+ * was. */
+static int
+workload_adopt_load(struct workload *w, const struct handle_meta *m)
+{
+	char boot[KERN_BOOT_LEN + 1];
+	int r;
+
+	w->shim_pid = (pid_t)m->shim_pid;
+	w->shim_ticks = m->shim_ticks;
+	w->started_at = m->created_at;
 	w->adopt_until = util_now_ms() + ADOPT_TIMEOUT_MS;
-	if (workload_adopt_open_files(w) != 0) {
-		log_error("workload-adopt", "handle=%s reason=\"its spool "
-		    "cannot be opened: %s\"", log_q(w->handle_id),
-		    strerror(errno));
-		if (procid_is_alive(w->shim_pid, w->shim_ticks))
-			(void)kill(w->shim_pid, SIGKILL);
-		workload_forget(w, "no spool");
-		return;
+	w->lost = "the workload was lost when the agent on the device "
+	    "restarted";
+	if ((r = kern_load_boot(boot)) != 0 ||
+	    (r = workload_lease_load(w)) != 0 ||
+	    (r = workload_adopt_work(w)) != 0 ||
+	    ((r = workload_adopt_open_files(w)) != 0 && kern_is_unsure(r))) {
+		int saved = errno;
+
+		workload_leave(w);
+		errno = saved;
+		return r;
 	}
-	procid_load_boot(boot);
-	if (strcmp(boot, m.boot_id) != 0) {
-		workload_adopt_lost(w, "the device was restarted while the "
-		    "workload ran");
-		return;
+	if (r != 0)
+		return workload_adopt_drop(w, r);
+	if (strcmp(boot, m->boot_id) != 0) {
+		w->lost = "the device was restarted while the workload ran";
+		w->shim_ticks = 0;	/* of that boot */
 	}
 	workload_adopt_on_timer(w);
+	return CL_OK;
+}
+
+static int
+workload_adopt_has(struct workloads *ws, const char *name)
+{
+	const struct workload *w;
+
+	TAILQ_FOREACH(w, &ws->list, entry)
+		if (w->state != WL_DEAD && strcmp(w->dir.name, name) == 0)
+			return 1;
+	return 0;
+}
+
+/*
+ * One directory; the workload is ADOPTING or over afterwards.  An error: it
+ * cannot be told now.
+ */
+static int
+workload_adopt_dir(struct workloads *ws, const char *name)
+{
+	struct workload *w = NULL;
+	struct handledir d;
+	struct handle_meta m;
+	int r;
+
+	if (workload_adopt_has(ws, name))
+		return CL_OK;
+	/* Living ones are not refused; too many ended ones go. */
+	if ((r = workloads_drop_ended(ws, MAX_CONCURRENT + WORKLOADS_MAX_TOLD,
+	    1)) != 0)
+		return r;
+	if ((r = handledir_open(ws->base_fd, name, &d)) != 0)
+		return kern_is_unsure(r) ? r : CL_OK;
+	if ((r = handledir_load_meta(&d, &m)) == 0 && (w = workload_new(ws,
+	    m.handle_id, m.slot, WL_ADOPTING)) == NULL)
+		r = CL_NOMEM;
+	if (r != 0)
+		return workload_adopt_reject(ws, &d, r);
+	w->dir = d;
+	return workload_adopt_load(w, &m);
 }
 
 /* Sockets of shims that are in no directory any more. */
@@ -220,26 +317,55 @@ workload_adopt_sweep(struct workloads *ws)
 	closedir(d);
 }
 
+/* CL_OK: every directory is decided, or will be. */
+static int
+workload_adopt_all(struct workloads *ws)
+{
+	struct dirent *e;
+	DIR *d;
+	int fd, one, r = CL_OK;
+
+	fd = openat(ws->base_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd == -1)
+		return CL_SYSTEM;
+	if ((d = fdopendir(fd)) == NULL) {
+		close(fd);
+		return CL_SYSTEM;
+	}
+	while ((errno = 0, e = readdir(d)) != NULL)
+		if (*e->d_name != '.' &&
+		    (one = workload_adopt_dir(ws, e->d_name)) != 0)
+			r = one;
+	if (errno != 0)
+		r = CL_SYSTEM;
+	closedir(d);
+	return r;
+}
+
+void
+workload_adopt_scan(struct workloads *ws)
+{
+	int r;
+
+	ws->is_unsure = 1;	/* until all were looked at */
+	r = workload_adopt_all(ws);
+	ws->is_unsure = r != 0 && util_now_ms() < ws->unsure_until;
+	if (ws->is_unsure)
+		workloads_set_again(ws);
+	else if (r != 0)
+		log_error("workload-adopt", "reason=\"not all directories can "
+		    "be read; they are left alone\"");
+	if (r == 0)	/* all sockets of living ones are known */
+		workload_adopt_sweep(ws);
+	workload_adopt_check(ws);
+}
+
 void
 workloads_adopt(struct workloads *ws, void (*done)(struct agentd *))
 {
-	struct dirent *e;
-	DIR *d = NULL;
-	int fd;
-
-	fd = openat(ws->base_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd != -1 && (d = fdopendir(fd)) == NULL)
-		close(fd);
-	if (d == NULL)
-		log_error("workload-adopt", "reason=%s", strerror(errno));
-	while (d != NULL && (e = readdir(d)) != NULL)
-		if (*e->d_name != '.')
-			workload_adopt_dir(ws, e->d_name);
-	if (d != NULL)
-		closedir(d);
-	workload_adopt_sweep(ws);
 	ws->adopted = done;
-	workload_adopt_check(ws);
+	ws->unsure_until = util_now_ms() + WORKLOAD_PATIENCE_MS;
+	workload_adopt_scan(ws);
 }
 
 void
@@ -248,7 +374,7 @@ workload_adopt_check(struct workloads *ws)
 	struct workload *w;
 	void (*done)(struct agentd *) = ws->adopted;
 
-	if (done == NULL)
+	if (done == NULL || ws->is_unsure)
 		return;
 	TAILQ_FOREACH(w, &ws->list, entry)
 		if (w->state == WL_ADOPTING)

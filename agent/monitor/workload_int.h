@@ -43,6 +43,14 @@ enum workload_state {
 /* A shim makes its adoption socket once it notices that we are gone. */
 #define WORKLOAD_RETRY_MS 50
 
+/* What cannot be told or done now is tried again after this; the state of
+ * something that is over anyway not for ever. */
+#define WORKLOAD_AGAIN_MS 1000
+#define WORKLOAD_PATIENCE_MS 300000
+
+/* Ends that were told and not confirmed: as many as a fetcher keeps. */
+#define WORKLOADS_MAX_TOLD 16
+
 /* Repeated starts of one handle that wait for the same answer. */
 #define WORKLOAD_MAX_ASKS 8
 
@@ -71,6 +79,12 @@ struct workload {
 	int is_refused;			/* forget silently once it ended */
 	int is_killed;			/* by a revoke */
 	int is_cancelled;		/* a lease went before it ran */
+	int is_gone;			/* its shim; how it ended cannot be
+					 * told yet */
+	int64_t unsure_until;		/* 0, or when that is given up */
+	const char *lost;		/* what is said of it then */
+	int owes_announce;		/* the fetcher does not know it yet, */
+	int owes_exit;			/* or what it gives back */
 	struct holding *holding;	/* NULL: no lease, or given back */
 	struct work *work;		/* NULL: nothing goes in or back */
 	int nkills;			/* escalation steps taken */
@@ -91,6 +105,9 @@ struct workloads {
 	char *socket_dir;		/* RuntimeDirectory/shim */
 	struct event *reap;		/* frees DEAD ones */
 	void (*adopted)(struct agentd *);
+	int is_unsure;			/* not all could be adopted yet, */
+	int64_t unsure_until;		/* and when that is given up */
+	struct event *again;
 	int is_link_up;
 	struct leasing_list orders;	/* about leases, under way */
 	uint64_t next_redact;		/* request ids of SHIM_REDACT */
@@ -105,22 +122,38 @@ void workload_enter_state(struct workload *w, enum workload_state state,
     const char *why);
 /* Take it out: files, channel, memory (later). */
 void workload_forget(struct workload *w, const char *why);
+/* Ended ones go, the oldest first, until there is a place below max and there
+ * are descriptors; those the hub was told of, or any.  CL_LIMIT. */
+int workloads_drop_ended(struct workloads *ws, unsigned int max, int any);
 /* The command is over, or lost: tell the fetcher, or forget if refused. */
 void workload_end(struct workload *w, const struct shim_exit *end);
 void workload_set_timer(struct workload *w, int64_t ms);
 /* The path of its adoption socket; CL_TOOBIG for sockaddr_un. */
 int workload_format_socket(const struct workload *w, char *dst,
     size_t dstlen);
+/* Go on without it: its files stay as they are. */
+void workload_leave(struct workload *w);
+/* 1 while its end may still be found out; then it counts as lost. */
+int workload_is_patient(struct workload *w);
 /* Make the eventfd. */
 int workload_make_wake(struct workload *w);
 /* What it was to give back is there, or will not be. */
 void workload_on_returned(void *arg);
-/* Answer all who asked for this start. */
-void workload_answer_started(struct workload *w);
+
+/* workload_tell.c */
+/* Once more, in WORKLOAD_AGAIN_MS, of what could not be told or done. */
+void workloads_set_again(struct workloads *ws);
+/* It runs: the fetcher first, then all who asked for this start. */
+void workload_tell_started(struct workload *w);
 void workload_announce(struct workload *w);
 /* The start came to nothing: for a session that learned of it by its offer,
  * in which nobody waits for an answer. */
 void workload_send_failed(struct workload *w, const char *text);
+/* DEV_START_ANS to one who asked for one that runs. */
+void workload_send_started(struct workload *w,
+    const struct workload_ask *ask);
+/* How it ended, with what it gives back. */
+void workload_send_exit(struct workload *w);
 
 /* workload_shim.c */
 int workload_shim_open(struct workload *w, int fd);
@@ -134,8 +167,12 @@ void workload_shim_on_timer(struct workload *w);
 /* TERM now, KILL when its leader ended or after the grace time, then the shim
  * itself. */
 void workload_shim_terminate(struct workload *w);
-/* Without a shim: by its record, else as lost. */
+/* Without a shim: by its record, else as lost.  It is killed if it is not
+ * gone. */
 void workload_shim_gone(struct workload *w);
+/* The end of one whose end nobody saw. */
+void workload_set_lost(const struct workload *w, struct shim_exit *end,
+    const char *why);
 
 /* workload_lease.c */
 /* Before the shim exists: the record, then the files. */
@@ -145,9 +182,10 @@ int workload_lease_send(struct workload *w, const struct spec *spec);
 /* SHIM_REDACT with the contents of n files; answered when id is not 0. */
 int workload_lease_send_values(struct workload *w, uint64_t id,
     const struct spec_secret_file *files, size_t n);
-/* What an earlier agent noted; wiped at once when the start never ran. */
-void workload_lease_load(struct workload *w);
-void workload_lease_wipe_record(int dir_fd, const char *name);
+/* What an earlier agent noted; wiped at once when the start never ran.  An
+ * error: it cannot be told now. */
+int workload_lease_load(struct workload *w);
+int workload_lease_wipe_record(int dir_fd, const char *name);
 /* The workload is over, on any path: wipe and forget. */
 void workload_lease_release(struct workload *w);
 /* The answer to the fetcher, a table in a memfd. */
@@ -157,6 +195,8 @@ void workload_lease_answer(struct workloads *ws, uint32_t type,
 
 /* workload_adopt.c */
 void workload_adopt_on_timer(struct workload *w);
+/* Once more the directories that could not be read. */
+void workload_adopt_scan(struct workloads *ws);
 /* One of the adopted ones is decided: tell `adopted` after the last. */
 void workload_adopt_check(struct workloads *ws);
 

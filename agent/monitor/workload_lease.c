@@ -141,33 +141,36 @@ workload_lease_release(struct workload *w)
 
 /* ---------------------------------------------------------------- adoption */
 
-void
+int
 workload_lease_load(struct workload *w)
 {
 	struct holding *h = calloc(1, sizeof(*h));
 	int r;
 
 	if (h == NULL)
-		return;
+		return CL_NOMEM;
 	if ((r = holding_load(h, w->dir.fd)) == 0) {
 		w->holding = h;
-		return;
+		return CL_OK;
 	}
 	free(h);
 	if (r != CL_NOTFOUND)
 		log_error("lease-load", "handle=%s reason=\"%s\"",
 		    log_q(w->handle_id), cl_strerror(r));
+	return kern_is_unsure(r) ? r : CL_OK;
 }
 
-void
+int
 workload_lease_wipe_record(int dir_fd, const char *name)
 {
 	struct holding h;
+	int r;
 
-	if (holding_load(&h, dir_fd) != 0)
-		return;
+	if ((r = holding_load(&h, dir_fd)) != 0)
+		return kern_is_unsure(r) ? r : CL_OK;
 	workload_lease_wipe(&h, name);
 	holding_clear(&h);
+	return CL_OK;
 }
 
 static void

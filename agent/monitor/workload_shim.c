@@ -95,7 +95,9 @@ workload_shim_on_started(struct workload *w, struct imsg *m)
 		return CL_FORMAT;
 	CRASH_POINT("start.started");
 	w->pid = pid;
-	w->pid_ticks = procid_load_ticks((pid_t)pid);
+	/* Unknown: its group is not killed when its shim dies; its pid
+	 * namespace is gone then. */
+	(void)kern_load_ticks((pid_t)pid, &w->pid_ticks);
 	w->started_at = started_at;
 	w->chan.state = MS_SERVING;
 	workload_enter_state(w, WL_RUNNING, was_adopting ? "adopted" :
@@ -109,11 +111,8 @@ workload_shim_on_started(struct workload *w, struct imsg *m)
 	    (long long)pid, (long)w->shim_pid);
 	if (was_adopting)
 		workload_adopt_check(w->ws);
-	else {
-		/* Started before the first output. */
-		workload_announce(w);
-		workload_answer_started(w);
-	}
+	else	/* started before the first output */
+		workload_tell_started(w);
 	workload_shim_decided(w);
 	return CL_OK;
 }
@@ -189,9 +188,7 @@ workload_shim_on_end(void *arg, const char *why)
 	if (why != NULL) {
 		log_error("child-violation", "child=cloop-shim handle=%s "
 		    "reason=%s", log_q(w->handle_id), log_q(why));
-		if (w->shim_pid > 0 &&
-		    procid_is_alive(w->shim_pid, w->shim_ticks))
-			(void)kill(w->shim_pid, SIGKILL);
+		(void)kern_kill(w->shim_pid, w->shim_ticks);
 	}
 	if (w->state == WL_ADOPTING)
 		workload_set_timer(w, WORKLOAD_RETRY_MS);
@@ -205,29 +202,50 @@ workload_shim_on_end(void *arg, const char *why)
 /*
  * No shim any more.  Its record says how the workload ended; without one it
  * is lost, and what may be left of it is killed: a process group that is
- * still the one we saw start, nobody else's (BC-49).
+ * still the one we saw start, nobody else's (BC-49).  While neither can be
+ * told, nothing is said.
  */
 void
 workload_shim_gone(struct workload *w)
 {
 	struct shim_exit end;
+	int r;
 
-	if (shim_exit_load(w->dir.fd, &end) == 0) {
+	w->is_gone = 1;
+	/* One that broke the rules: we wanted it to be dead. */
+	r = kern_kill(w->shim_pid, w->shim_ticks);
+	if (r == CL_NOTFOUND || r == CL_OK)
+		r = shim_exit_load(w->dir.fd, &end);
+	if (r == CL_OK) {
 		workload_end(w, &end);
 		return;
 	}
-	if (w->pid > 1 && procid_is_alive((pid_t)w->pid, w->pid_ticks))
-		(void)kill((pid_t)-w->pid, SIGKILL);
-	memset(&end, 0, sizeof(end));
-	end.state = HS_FAILED;
-	end.exit_code = -1;
-	end.started_at = w->started_at;
-	end.finished_at = util_wall_ns();
-	strlcpy(end.error, "the workload's supervisor died on the device",
-	    sizeof(end.error));
-	if (w->has_spool)
-		end.total_raw = spool_load_u64(&w->spool.head->total);
+	if (kern_is_unsure(r) || kern_kill_group((pid_t)w->pid,
+	    w->pid_ticks) == CL_SYSTEM) {
+		log_warn("workload-unsure", "handle=%s reason=\"%s\"",
+		    log_q(w->handle_id), cl_strerror(r));
+		if (workload_is_patient(w)) {
+			workload_set_timer(w, WORKLOAD_AGAIN_MS);
+			return;
+		}
+	}
+	workload_set_lost(w, &end, "the workload's supervisor died on the "
+	    "device");
 	workload_end(w, &end);
+}
+
+void
+workload_set_lost(const struct workload *w, struct shim_exit *end,
+    const char *why)
+{
+	memset(end, 0, sizeof(*end));
+	end->state = HS_FAILED;
+	end->exit_code = -1;
+	end->started_at = w->started_at;
+	end->finished_at = util_wall_ns();
+	strlcpy(end->error, why, sizeof(end->error));
+	if (w->has_spool)
+		end->total_raw = spool_load_u64(&w->spool.head->total);
 }
 
 int
@@ -298,14 +316,17 @@ workload_shim_spawn(struct workload *w)
 		return r;
 	if ((r = workload_shim_open(w, fd)) != 0)
 		return r;
-	w->shim_ticks = procid_load_ticks(w->shim_pid);
+	/* One that is gone already says so on its channel. */
+	if ((r = kern_load_ticks(w->shim_pid, &w->shim_ticks)) == CL_SYSTEM)
+		return r;
 	/* Before GO: from here on the workload may exist without us. */
 	memset(&meta, 0, sizeof(meta));
 	strlcpy(meta.handle_id, w->handle_id, sizeof(meta.handle_id));
 	meta.slot = w->slot;
 	meta.shim_pid = w->shim_pid;
 	meta.shim_ticks = w->shim_ticks;
-	procid_load_boot(meta.boot_id);
+	if ((r = kern_load_boot(meta.boot_id)) != 0)
+		return r;
 	meta.created_at = util_wall_ns();
 	return handledir_save_meta(&w->dir, &meta);
 }
@@ -412,15 +433,27 @@ workload_shim_terminate(struct workload *w)
 	workload_set_timer(w, KILL_GRACE_MS);
 }
 
+static void
+workload_shim_on_late(struct workload *w)
+{
+	log_error("workload-start", "handle=%s reason=\"no answer from its "
+	    "shim\"", log_q(w->handle_id));
+	/* It may not go on unseen: not forgotten before it is dead. */
+	if (kern_kill(w->shim_pid, w->shim_ticks) == CL_SYSTEM)
+		workload_set_timer(w, WORKLOAD_AGAIN_MS);
+	else
+		workload_shim_refuse(w, "the start did not finish in time");
+}
+
 void
 workload_shim_on_timer(struct workload *w)
 {
 	if (w->state == WL_LAUNCHING) {
-		log_error("workload-start", "handle=%s reason=\"no answer "
-		    "from its shim\"", log_q(w->handle_id));
-		if (w->shim_pid > 0)
-			(void)kill(w->shim_pid, SIGKILL);
-		workload_shim_refuse(w, "the start did not finish in time");
+		workload_shim_on_late(w);
+		return;
+	}
+	if (w->state == WL_RUNNING && w->is_gone) {
+		workload_shim_gone(w);
 		return;
 	}
 	if (w->state != WL_RUNNING || (!w->is_refused && !w->is_killed))
@@ -435,7 +468,5 @@ workload_shim_on_timer(struct workload *w)
 	    "react\"", log_q(w->handle_id));
 	w->ws->ops->on_forced(w->ws, w->slot);
 	chan_close(&w->chan);
-	if (w->shim_pid > 0 && procid_is_alive(w->shim_pid, w->shim_ticks))
-		(void)kill(w->shim_pid, SIGKILL);
 	workload_shim_gone(w);
 }

@@ -34,11 +34,19 @@
 #include "shims.h"
 #include "workload_int.h"
 
+/* Descriptors: our own, of look-ups and of messages on their way; of one more
+ * workload, with a directory for each of its leases; of its jobs. */
+#define WORKLOADS_RESERVE 96
+#define WORKLOADS_ONE_FILES 48
+#define WORKLOADS_WORK_FILES 8
+
 static const char *const workload_states[] = {
 	[WL_PREPARING] = "preparing", [WL_RETURNING] = "returning",
 	[WL_LAUNCHING] = "launching", [WL_ADOPTING] = "adopting",
 	[WL_RUNNING] = "running", [WL_ENDED] = "ended", [WL_DEAD] = "dead",
 };
+
+static void workloads_on_again(evutil_socket_t fd, short what, void *arg);
 
 static void
 workloads_on_reap(evutil_socket_t fd, short what, void *arg)
@@ -85,7 +93,8 @@ workloads_new(struct agentd *a, const struct workloads_ops *ops,
 		return r;
 	}
 	ws->reap = event_new(a->base, -1, 0, workloads_on_reap, ws);
-	if (ws->reap == NULL) {
+	ws->again = evtimer_new(a->base, workloads_on_again, ws);
+	if (ws->reap == NULL || ws->again == NULL) {
 		workloads_free(ws);
 		return CL_NOMEM;
 	}
@@ -133,6 +142,8 @@ workloads_free(struct workloads *ws)
 		event_free(ws->reap);
 	if (ws->sweep != NULL)
 		event_free(ws->sweep);
+	if (ws->again != NULL)
+		event_free(ws->again);
 	if (ws->base_fd != -1)
 		close(ws->base_fd);
 	free(ws->socket_dir);
@@ -245,6 +256,23 @@ workload_forget(struct workload *w, const char *why)
 	event_active(ws->reap, EV_TIMEOUT, 0);
 }
 
+void
+workload_leave(struct workload *w)
+{
+	workload_enter_state(w, WL_DEAD, "left");
+	workload_clear(w);
+	w->ws->n--;
+	event_active(w->ws->reap, EV_TIMEOUT, 0);
+}
+
+int
+workload_is_patient(struct workload *w)
+{
+	if (w->unsure_until == 0)
+		w->unsure_until = util_now_ms() + WORKLOAD_PATIENCE_MS;
+	return util_now_ms() < w->unsure_until;
+}
+
 int
 workload_format_socket(const struct workload *w, char *dst, size_t dstlen)
 {
@@ -261,111 +289,28 @@ workload_make_wake(struct workload *w)
 	return w->wake_fd == -1 ? CL_SYSTEM : CL_OK;
 }
 
-/* ------------------------------------------------------------ the fetcher */
-
 static void
-workload_send_end(struct workload *w, const struct shim_exit *end)
+workloads_on_again(evutil_socket_t fd, short what, void *arg)
 {
-	struct buf b;
+	struct workloads *ws = arg;
+	struct workload *w, *next;
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, w->slot);
-	shim_exit_put(&b, end);
-	fetchctl_send(w->ws->a->fetch, MSG_DEV_EXIT, 0, 0, &b, -1);
-	buf_clear(&b);
-}
-
-static void
-workload_send_exit(struct workload *w)
-{
-	if (w->work != NULL)
-		work_announce(w->work);
-	workload_send_end(w, &w->end);
-}
-
-void
-workload_send_failed(struct workload *w, const char *text)
-{
-	struct shim_exit end = { .state = HS_FAILED, .exit_code = -1,
-	    .started_at = w->started_at, .finished_at = util_wall_ns() };
-
-	strlcpy(end.error, text, sizeof(end.error));
-	if (!w->is_refused)
-		workload_send_end(w, &end);
-}
-
-void
-workload_announce(struct workload *w)
-{
-	struct spool_mark acked;
-	struct buf b;
-	int fd;
-
-	if (w->is_refused || !w->has_spool || w->state == WL_DEAD ||
-	    w->state == WL_ADOPTING ||
-	    !fetchctl_is_serving(w->ws->a->fetch, NULL))
-		return;
-	if (handledir_open_spool(&w->dir, O_RDONLY, &fd) != 0) {
-		log_error("workload-announce", "handle=%s reason=%s",
-		    log_q(w->handle_id), strerror(errno));
-		return;
+	(void)fd;
+	(void)what;
+	for (w = TAILQ_FIRST(&ws->list); w != NULL; w = next) {
+		next = TAILQ_NEXT(w, entry);
+		if (w->state == WL_DEAD)
+			continue;
+		if (w->owes_announce && (w->state == WL_PREPARING ||
+		    w->state == WL_LAUNCHING))
+			workload_announce(w);
+		else if (w->owes_announce)
+			workload_tell_started(w);
+		else if (w->owes_exit)
+			workload_send_exit(w);
 	}
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, w->slot);
-	buf_put_str(&b, w->handle_id);
-	buf_put_i64(&b, w->pid);
-	/* One that is prepared counts from when it was asked for. */
-	buf_put_i64(&b, w->started_at != UTIL_TIME_ZERO ? w->started_at :
-	    util_wall_ns());
-	spool_get_acked(&w->spool, &acked);
-	buf_put_u64(&b, acked.raw);
-	buf_put_u64(&b, acked.norm);
-	fetchctl_send(w->ws->a->fetch, MSG_DEV_HANDLE, 0, 0, &b, fd);
-	buf_reset(&b);
-	buf_put_u64(&b, w->slot);
-	fd = fcntl(w->wake_fd, F_DUPFD_CLOEXEC, 0);
-	if (fd != -1)
-		fetchctl_send(w->ws->a->fetch, MSG_DEV_WAKE, 0, 0, &b, fd);
-	buf_clear(&b);
-	if (w->state == WL_ENDED)
-		workload_send_exit(w);
-}
-
-void
-workloads_announce(struct workloads *ws)
-{
-	struct workload *w;
-
-	TAILQ_FOREACH(w, &ws->list, entry)
-		workload_announce(w);
-}
-
-/* DEV_START_ANS to one who asked. */
-static void
-workload_send_started(struct workload *w, const struct workload_ask *ask)
-{
-	struct buf b;
-
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, w->slot);
-	buf_put_u8(&b, RES_OK);
-	buf_put_str(&b, "");
-	buf_put_str(&b, "");
-	buf_put_i64(&b, w->pid);
-	buf_put_i64(&b, w->started_at);
-	fetchctl_send(w->ws->a->fetch, MSG_DEV_START_ANS, ask->id,
-	    ask->generation, &b, -1);
-	buf_clear(&b);
-}
-
-void
-workload_answer_started(struct workload *w)
-{
-	size_t i;
-
-	for (i = 0; i < w->nasks; i++)
-		workload_send_started(w, &w->asks[i]);
-	w->nasks = 0;
+	if (ws->is_unsure)
+		workload_adopt_scan(ws);
 }
 
 int
@@ -376,7 +321,8 @@ workloads_answer_again(struct workloads *ws, const char *handle_id,
 
 	if (w == NULL)
 		return 0;
-	if (w->state == WL_LAUNCHING || w->state == WL_PREPARING) {
+	if (w->state == WL_LAUNCHING || w->state == WL_PREPARING ||
+	    w->owes_announce) {
 		if (w->nasks < WORKLOAD_MAX_ASKS)
 			w->asks[w->nasks++] = *ask;
 		else
@@ -388,28 +334,66 @@ workloads_answer_again(struct workloads *ws, const char *handle_id,
 	return 1;
 }
 
-void
-workloads_refuse(struct workloads *ws, const struct workload_ask *ask,
-    const char *code, const char *text)
+static unsigned int
+workload_count_files(const struct workload *w)
 {
-	char cut[MAX_ERROR_TEXT_LEN + 1];
-	struct buf b;
+	unsigned int n = 3;	/* directory, spool, eventfd */
 
-	strlcpy(cut, text, sizeof(cut));
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, 0);
-	buf_put_u8(&b, code != NULL ? RES_ERROR_FRAME : RES_NOT_STARTED);
-	buf_put_str(&b, code);
-	buf_put_str(&b, cut);
-	buf_put_i64(&b, 0);
-	buf_put_i64(&b, UTIL_TIME_ZERO);
-	fetchctl_send(ws->a->fetch, MSG_DEV_START_ANS, ask->id,
-	    ask->generation, &b, -1);
-	buf_clear(&b);
+	if (w->state != WL_ENDED)
+		n += 2;		/* its shim; one on its way there */
+	if (w->holding != NULL)
+		n += (unsigned int)w->holding->set.ndirs;
+	if (w->work != NULL && w->state != WL_ENDED)
+		n += WORKLOADS_WORK_FILES;
+	return n;
+}
+
+/* Would one more get all it needs, with what we need ourselves? */
+static int
+workloads_has_files(const struct workloads *ws)
+{
+	unsigned int max = ws->a->max_files, used = WORKLOADS_ONE_FILES;
+	const struct workload *w;
+
+	used += max / 4 < WORKLOADS_RESERVE ? max / 4 : WORKLOADS_RESERVE;
+	TAILQ_FOREACH(w, &ws->list, entry)
+		if (w->state != WL_DEAD)
+			used += workload_count_files(w);
+	return used <= max;
+}
+
+/* The one that ended first; one the hub was told of, unless `any`. */
+static struct workload *
+workloads_find_oldest(struct workloads *ws, int any)
+{
+	struct workload *w, *old = NULL;
+
+	TAILQ_FOREACH(w, &ws->list, entry)
+		if (w->state == WL_ENDED && (any || w->is_told) &&
+		    (old == NULL || (w->is_told && !old->is_told) ||
+		    (w->is_told == old->is_told &&
+		    w->end.finished_at < old->end.finished_at)))
+			old = w;
+	return old;
 }
 
 int
-workloads_is_full(const struct workloads *ws)
+workloads_drop_ended(struct workloads *ws, unsigned int max, int any)
+{
+	struct workload *w;
+
+	while (ws->n >= max || !workloads_has_files(ws)) {
+		if ((w = workloads_find_oldest(ws, any)) == NULL)
+			return CL_LIMIT;
+		log_warn("workload-dropped", "handle=%s told=%d reason=\"no "
+		    "room for it any more\"", log_q(w->handle_id), w->is_told);
+		workload_forget(w, "no room");
+	}
+	return CL_OK;
+}
+
+const char *
+workloads_make_room(struct workloads *ws)
 {
 	const struct workload *w;
 	unsigned int n = 0;
@@ -417,7 +401,12 @@ workloads_is_full(const struct workloads *ws)
 	TAILQ_FOREACH(w, &ws->list, entry)
 		if (w->state != WL_DEAD && !w->is_told)
 			n++;
-	return n >= ws->a->max_concurrent;
+	if (n >= ws->a->max_concurrent)
+		return "the device runs as many workloads as it may";
+	if (workloads_drop_ended(ws, ws->a->max_concurrent +
+	    WORKLOADS_MAX_TOLD, 0) != 0)
+		return "the device has no descriptors left";
+	return NULL;
 }
 
 unsigned int
@@ -464,10 +453,14 @@ workload_on_returned(void *arg)
 	if (w->state != WL_RETURNING)
 		return;
 	workload_enter_state(w, WL_ENDED, "returned");
-	if (w->is_refused)
+	if (w->is_refused) {
 		workload_forget(w, "refused");
-	else
-		workload_send_exit(w);
+		return;
+	}
+	if (w->wake_fd != -1)	/* it writes no more */
+		close(w->wake_fd);
+	w->wake_fd = -1;
+	workload_send_exit(w);
 }
 
 /* ----------------------------------------------- what the fetcher may say */

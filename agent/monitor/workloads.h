@@ -4,7 +4,8 @@
  *
  * The table of tracked workloads: one entry per handle from its start to the
  * delivery of its end, each with a shim, a spool and a directory.  An entry
- * occupies a slot of MaxConcurrent the whole time.
+ * occupies a slot of MaxConcurrent until the hub was told its end.  Table and
+ * descriptors are bounded: the oldest whose end was told makes room.
  */
 #ifndef CLOOP_WORKLOADS_H
 #define CLOOP_WORKLOADS_H
@@ -61,8 +62,8 @@ int workloads_answer_again(struct workloads *ws, const char *handle_id,
 /* Refuse a start: an error frame (code) or started.error (code NULL). */
 void workloads_refuse(struct workloads *ws, const struct workload_ask *ask,
     const char *code, const char *text);
-/* 1 when MaxConcurrent workloads are tracked. */
-int workloads_is_full(const struct workloads *ws);
+/* NULL: there is room for one more; else why not. */
+const char *workloads_make_room(struct workloads *ws);
 /*
  * Launch: directory, spool, secret files, work tree, shim.  The answer goes
  * to `ask` when the shim has decided.  On failure CL_*, and nothing is left;
@@ -96,8 +97,9 @@ int workloads_signal(struct workloads *ws, const char *handle_id, int sig);
 /* Wipe lease directories nobody holds. */
 void workloads_sweep(struct workloads *ws, int64_t min_age_s);
 
-/* Tell a fresh fetcher about all of them. */
-void workloads_announce(struct workloads *ws);
+/* Tell a fresh fetcher about all of them.  An error: it must not say hello,
+ * since it would not offer those it does not know. */
+int workloads_announce(struct workloads *ws);
 void workloads_set_link(struct workloads *ws, int up);
 /* End everything (bye without reconnect). */
 void workloads_stop_all(struct workloads *ws, const char *reason);

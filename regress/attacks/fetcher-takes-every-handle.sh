@@ -5,8 +5,6 @@
 # end: ended ones do not take the monitor's descriptors, and the real one works
 # after a restart.
 tid="a taken-over agentd-fetch and the monitor's descriptors"
-expected="an ended workload keeps its descriptors, and there is no cap"
-trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 attack_device

@@ -4,8 +4,6 @@
 # Twelve starts of one handle while it is being launched: each is answered, if
 # only by "busy"; none is dropped, for its asker would wait for ever.
 tid="the ninth start of a handle"
-expected="no more than eight askers of a launch are remembered"
-trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 attack_device

@@ -17,9 +17,11 @@
 #include <errno.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <string.h>
 
 #include "common/base/err.h"
 #include "sandbox/self/bpf_export.h"
+#include "sandbox/self/self.h"
 
 #define INT32 0xffffffffULL
 #define NEW_FLAGS(X)                                                           \
@@ -212,4 +214,30 @@ filter_make_init(struct sock_fprog *p)
 	for (i = 0; i < sizeof(allowed) / sizeof(allowed[0]) && rc == 0; i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed[i], 0);
 	return filter_finish(ctx, rc, p);
+}
+
+/* ------------------------------------------------- all that a shim is given */
+
+int
+bpf_set_make(struct bpf_set *s)
+{
+	int r;
+
+#ifdef CLOOP_VALGRIND
+	/* It does not know seccomp(2), by which the library asks what the
+	 * kernel can, and loads. */
+	(void)seccomp_api_set(5);
+#endif
+	memset(s, 0, sizeof(*s));
+	if ((r = filter_make_workload(&s->prog[BPF_WORKLOAD])) == CL_OK &&
+	    (r = filter_make_init(&s->prog[BPF_INIT])) == CL_OK &&
+	    (r = self_profile_make(SELF_SHIM, &s->prog[BPF_SHIM])) == CL_OK)
+		r = self_profile_make(SELF_SHIM_SCAN,
+		    &s->prog[BPF_SHIM_SCAN]);
+	if (r != CL_OK)
+		bpf_set_clear(s);
+#ifdef CLOOP_VALGRIND
+	(void)seccomp_api_set(1);
+#endif
+	return r;
 }

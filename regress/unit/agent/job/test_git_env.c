@@ -12,11 +12,11 @@
 #include "common/model/forge.h"
 #include "regress/unit/unit.h"
 
-static struct gj g;
+static struct git_job g;
 static char *proxies[] = { "https_proxy=http://p:3128" };
 
 static const char *
-find(const struct ge *e, const char *name)
+find(const struct git_env *e, const char *name)
 {
 	size_t i, n = strlen(name);
 
@@ -28,7 +28,7 @@ find(const struct ge *e, const char *name)
 
 /* The last value of a key: git's rule. */
 static const char *
-config(const struct ge *e, const char *key)
+config(const struct git_env *e, const char *key)
 {
 	const char *value = NULL, *name;
 	char buf[64];
@@ -69,14 +69,14 @@ test_closed(void)
 	    "tag.gpgSign", "gc.auto", "maintenance.auto",
 	    "submodule.recurse", "diff.ignoreSubmodules",
 	    "credential.helper", "init.templateDir", "fetch.fsckObjects" };
-	struct ge e;
+	struct git_env e;
 	size_t i;
 
 	reset();
 	setenv("GIT_SSL_NO_VERIFY", "1", 1);
 	setenv("HOME", "/root", 1);
 	TEST_START("the environment is built from nothing");
-	ASSERT_ERR(ge_make(&g, GJ_TREE, 0, -1, -1, &e), CL_OK);
+	ASSERT_ERR(git_env_make(&g, GIT_JOB_TREE, 0, -1, -1, &e), CL_OK);
 	ASSERT_STRING_EQ(find(&e, "GIT_CONFIG_NOSYSTEM"), "1");
 	ASSERT_STRING_EQ(find(&e, "GIT_CONFIG_GLOBAL"), "/dev/null");
 	ASSERT_STRING_EQ(find(&e, "GIT_TERMINAL_PROMPT"), "0");
@@ -97,19 +97,19 @@ test_closed(void)
 	ASSERT_PTR_EQ(config(&e, "protocol.https.allow"), NULL);
 	ASSERT_PTR_EQ(config(&e, "protocol.file.allow"), NULL);
 	ASSERT_STRING_EQ(config(&e, "safe.directory"), "/w/t");
-	ge_clear(&e);
+	git_env_clear(&e);
 }
 
 static void
 test_credential(void)
 {
-	struct ge e;
+	struct git_env e;
 	size_t i;
 
 	reset();
 	TEST_START("the credential is not in it, only where to read it once");
-	ASSERT_ERR(ge_make(&g, GJ_SHADOW, GE_NETWORK | GE_CREDENTIAL, 7, 8,
-	    &e), CL_OK);
+	ASSERT_ERR(git_env_make(&g, GIT_JOB_SHADOW, GIT_ENV_NETWORK |
+	    GIT_ENV_CREDENTIAL, 7, 8, &e), CL_OK);
 	for (i = 0; i < e.n; i++)
 		ASSERT_PTR_EQ(strstr(e.v[i], "hunter2"), NULL);
 	ASSERT_STRING_EQ(config(&e,
@@ -123,10 +123,11 @@ test_credential(void)
 	ASSERT_STRING_EQ(find(&e, "GIT_DIR"), "/tmp/cloop-git-x");
 	ASSERT_STRING_EQ(find(&e, "GIT_OBJECT_DIRECTORY"),
 	    "/w/t/.git/objects");
-	ge_clear(&e);
+	git_env_clear(&e);
 	TEST_START("a name that a shell would read otherwise is refused");
 	g.host = "a'$(id)'";
-	ASSERT_ERR(ge_make(&g, GJ_TREE, GE_CREDENTIAL, 7, -1, &e), CL_NOMEM);
+	ASSERT_ERR(git_env_make(&g, GIT_JOB_TREE, GIT_ENV_CREDENTIAL, 7, -1,
+	    &e), CL_NOMEM);
 }
 
 static void
@@ -135,18 +136,19 @@ test_urls(void)
 	char *host;
 
 	TEST_START("host of a URL, with its port");
-	host = ge_get_host("https://forge.example:8443/a/b.git");
+	host = git_env_get_host("https://forge.example:8443/a/b.git");
 	ASSERT_STRING_EQ(host, "forge.example:8443");
 	free(host);
-	ASSERT_PTR_EQ(ge_get_host("http://x/y"), NULL);
-	ASSERT_PTR_EQ(ge_get_host("ext::sh"), NULL);
-	ASSERT_PTR_EQ(ge_get_host(NULL), NULL);
+	ASSERT_PTR_EQ(git_env_get_host("http://x/y"), NULL);
+	ASSERT_PTR_EQ(git_env_get_host("ext::sh"), NULL);
+	ASSERT_PTR_EQ(git_env_get_host(NULL), NULL);
 	TEST_START("the same repository, spelled otherwise");
-	ASSERT_INT_EQ(ge_is_same_url("https://h/r.git\n", "https://h/r"), 1);
-	ASSERT_INT_EQ(ge_is_same_url("https://h/r/", " https://h/r"), 1);
-	ASSERT_INT_EQ(ge_is_same_url("https://h/r", "https://h/s"), 0);
-	ASSERT_INT_EQ(ge_is_same_url("https://h/r", "https://h/r/r"), 0);
-	ASSERT_INT_EQ(ge_is_same_url("", "https://h/r"), 0);
+	ASSERT_INT_EQ(git_env_is_same_url("https://h/r.git\n", "https://h/r"),
+	    1);
+	ASSERT_INT_EQ(git_env_is_same_url("https://h/r/", " https://h/r"), 1);
+	ASSERT_INT_EQ(git_env_is_same_url("https://h/r", "https://h/s"), 0);
+	ASSERT_INT_EQ(git_env_is_same_url("https://h/r", "https://h/r/r"), 0);
+	ASSERT_INT_EQ(git_env_is_same_url("", "https://h/r"), 0);
 }
 
 /* Ports that `host` and the proxies of `env` (NULL: none) give. */
@@ -155,8 +157,8 @@ ports(const char *host, const char *env)
 {
 	static char text[64];
 	char url[64] = "";
-	uint16_t v[GN_PORTS];
-	struct gj job = { 0 };
+	uint16_t v[GIT_NET_PORTS];
+	struct git_job job = { 0 };
 	char *list[] = { (char *)(uintptr_t)env, (char *)(uintptr_t)
 	    "no_proxy=a:1,b:2" };
 	size_t i, n, len = 0;
@@ -166,7 +168,7 @@ ports(const char *host, const char *env)
 		(void)snprintf(url, sizeof(url), "https://%s/r", host);
 	job.plan.env = list;
 	job.plan.nenv = env == NULL ? 0 : 2;
-	n = gn_find_ports(&job, v, GN_PORTS);
+	n = git_net_find_ports(&job, v, GIT_NET_PORTS);
 	for (i = 0, text[0] = '\0'; i < n; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,
 		    "%s%u", i == 0 ? "" : " ", v[i]);

@@ -4,9 +4,11 @@
  *
  * Workload directories and process identities (BC-49).
  */
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -89,28 +91,67 @@ test_meta(void)
 }
 
 static void
-test_procid(void)
+test_process(void)
 {
-	char boot[PROCID_BOOT_LEN + 1];
-	uint64_t ticks = procid_load_ticks(getpid());
+	char boot[KERN_BOOT_LEN + 1];
+	struct rlimit old, none;
+	uint64_t ticks, again;
+	siginfo_t si;
 	pid_t pid;
 
 	TEST_START("a process is its pid and its start (BC-49)");
+	ASSERT_ERR(kern_load_ticks(getpid(), &ticks), CL_OK);
 	ASSERT_TRUE(ticks > 0);
-	ASSERT_TRUE(procid_is_alive(getpid(), ticks));
-	ASSERT_FALSE(procid_is_alive(getpid(), ticks + 1));
-	ASSERT_FALSE(procid_is_alive(getpid(), 0));
-	ASSERT_FALSE(procid_is_alive(0, ticks));
+	ASSERT_ERR(kern_check_process(getpid(), ticks), CL_OK);
+	ASSERT_ERR(kern_check_process(getpid(), ticks + 1), CL_NOTFOUND);
+	ASSERT_ERR(kern_check_process(getpid(), 0), CL_NOTFOUND);
+	ASSERT_ERR(kern_check_process(0, ticks), CL_NOTFOUND);
 	if ((pid = fork()) == 0)
 		_exit(0);
-	siginfo_t si;
 	ASSERT_INT_EQ(waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT), 0);
 	TEST_START("one that ended is gone before it is reaped");
-	ASSERT_U64_EQ(procid_load_ticks(pid), 0);
+	ASSERT_ERR(kern_load_ticks(pid, &again), CL_NOTFOUND);
+	TEST_START("without descriptors: no, or it cannot be told");
+	ASSERT_INT_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = old;
+	none.rlim_cur = 3;
+	ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ASSERT_ERR(kern_check_process(getpid(), ticks), CL_SYSTEM);
+	ASSERT_TRUE(kern_is_short(CL_SYSTEM));
+	ASSERT_ERR(kern_kill(pid, ticks), CL_SYSTEM);
+	ASSERT_ERR(kern_load_boot(boot), CL_SYSTEM);
 	ASSERT_INT_EQ(waitpid(pid, NULL, 0), pid);
+	ASSERT_ERR(kern_check_process(pid, ticks), CL_NOTFOUND);
+	TEST_START("the limit is raised to what is allowed");
+	ASSERT_INT_EQ(kern_raise_files(), old.rlim_max > INT_MAX ? INT_MAX :
+	    (int)old.rlim_max);
+	ASSERT_ERR(kern_check_process(getpid(), ticks), CL_OK);
 	TEST_START("the boot has a name");
-	procid_load_boot(boot);
-	ASSERT_SIZE_T_EQ(strlen(boot), PROCID_BOOT_LEN);
+	ASSERT_ERR(kern_load_boot(boot), CL_OK);
+	ASSERT_SIZE_T_EQ(strlen(boot), KERN_BOOT_LEN);
+}
+
+static void
+test_answers(void)
+{
+	static const struct {
+		int r, err, is_short, is_unsure;
+	} rows[] = {
+		{ CL_NOMEM, 0, 1, 1 }, { CL_SYSTEM, EMFILE, 1, 1 },
+		{ CL_SYSTEM, ENFILE, 1, 1 }, { CL_SYSTEM, ENOMEM, 1, 1 },
+		{ CL_SYSTEM, EIO, 0, 1 }, { CL_SYSTEM, EACCES, 0, 1 },
+		{ CL_SYSTEM, ENOENT, 0, 0 }, { CL_SYSTEM, ENOTDIR, 0, 0 },
+		{ CL_NOTFOUND, EMFILE, 0, 0 }, { CL_FORMAT, EMFILE, 0, 0 },
+		{ CL_OK, EMFILE, 0, 0 },
+	};
+	size_t i;
+
+	TEST_START("three answers");
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		errno = rows[i].err;
+		ASSERT_INT_EQ(kern_is_short(rows[i].r), rows[i].is_short);
+		ASSERT_INT_EQ(kern_is_unsure(rows[i].r), rows[i].is_unsure);
+	}
 }
 
 static void
@@ -122,4 +163,5 @@ test_end(void)
 	ASSERT_INT_EQ(rmdir(dir), 0);
 }
 
-UNIT_MAIN(test_make, test_long, test_meta, test_procid, test_end)
+UNIT_MAIN(test_make, test_long, test_meta, test_process, test_answers,
+    test_end)

@@ -237,7 +237,7 @@ test_limits(void)
 	    CL_LIMIT);
 	ASSERT_SIZE_T_EQ(lt_count(lt_base), 0);
 	TEST_START("no base: refused");
-	ASSERT_ERR(secretfiles_make_dirs("/nonexistent", &s, uid, gid, &set),
+	ASSERT_ERR(secretfiles_make_dirs("/nonexistent/x", &s, uid, gid, &set),
 	    CL_SYSTEM);
 	TEST_START("a record that leads elsewhere is refused");
 	reset();

@@ -6,7 +6,7 @@
  * what they are given, and that however they end, die or lie, the owner hears
  * of it once, with a reason.
  */
-#include "regress/unit/msgtest.h"
+#include "regress/unit/unit.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -18,7 +18,7 @@
 static struct agentd a;
 static struct handledir dir;
 static struct wjob *job;
-static struct chan shim, inner;	/* our ends */
+static struct imsg_chan shim, inner;	/* our ends */
 static int shim_fd, ndone, spawn_result;
 static pid_t child;
 static struct devjob_result got;
@@ -29,8 +29,10 @@ shims_start(struct agentd *ag, pid_t *pidp, int *fdp)
 	int fds[2], ready[2];
 	char byte;
 
-	if (spawn_result != 0)
+	if (spawn_result != 0) {
+		errno = EMFILE;
 		return spawn_result;
+	}
 	ASSERT_ERR(imsg_pair(fds), CL_OK);
 	ASSERT_INT_EQ(pipe(ready), 0);
 	fflush(stdout);
@@ -74,16 +76,20 @@ shims_send_fd(struct chan *c, uint32_t type, int fd)
 	return chan_send(c, type, 0, NULL, fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-uint64_t
-procid_load_ticks(pid_t pid)
+int
+kern_load_ticks(pid_t pid, uint64_t *ticksp)
 {
-	return 42;
+	*ticksp = 42;
+	return CL_OK;
 }
 
 int
-procid_is_alive(pid_t pid, uint64_t ticks)
+kern_kill(pid_t pid, uint64_t ticks)
 {
-	return pid == child && ticks == 42;
+	if (pid != child || ticks != 42)
+		return CL_NOTFOUND;
+	(void)kill(pid, SIGKILL);
+	return CL_OK;
 }
 
 int
@@ -127,22 +133,10 @@ turn(void)
 }
 
 static uint32_t
-next(struct chan *c, struct imsg *m, union msg_any *v)
+next(struct imsg_chan *c, struct imsg *m)
 {
 	turn();
-	return msgtest_hear(c, m, v);
-}
-
-/* The next one is of this type, and that is all. */
-static void
-expect(struct chan *c, uint32_t type)
-{
-	union msg_any v;
-	struct imsg m;
-
-	ASSERT_INT_EQ(next(c, &m, &v), type);
-	if (type != 0)
-		msgtest_free(&m, &v);
+	return imsg_read(c, m) == CL_OK ? m->type : 0;
 }
 
 static void
@@ -164,27 +158,31 @@ begin(void)
 	ASSERT_SIZE_T_EQ(plan.password.len, 0);
 	ASSERT_INT_EQ(fcntl(o.file_fd, F_GETFD), -1);
 	field_clear(&devjob_plan_table, &plan);
-	msgtest_open(&shim, shim_fd, MSG_M2S, MSG_S2M);
+	ASSERT_ERR(imsg_init(&shim, shim_fd, 16), CL_OK);
 }
 
 /* What the shim is sent; its STDIN is the job's channel. */
 static void
 take_orders(void)
 {
-	union msg_any v;
+	static const uint32_t want[] = { MSG_SHIM_STDIN, MSG_SHIM_GO };
 	struct imsg m;
+	size_t i;
 
-	ASSERT_INT_EQ(next(&shim, &m, &v), MSG_SHIM_STDIN);
-	msgtest_open(&inner, imsg_take_fd(&m), MSG_M2J, MSG_J2M);
-	msgtest_free(&m, &v);
-	expect(&shim, MSG_SHIM_GO);
+	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		ASSERT_INT_EQ(next(&shim, &m), want[i]);
+		if (m.type == MSG_SHIM_STDIN)
+			ASSERT_ERR(imsg_init(&inner, imsg_take_fd(&m), 4),
+			    CL_OK);
+		imsg_free(&m);
+	}
 }
 
-/* In bytes: the job may be the workload's by now. */
 static void
-say(struct chan *c, uint32_t type, const struct buf *b)
+say(struct imsg_chan *c, uint32_t type, const struct buf *b)
 {
-	(void)chan_send_buf(c, type, 0, b, -1);
+	(void)imsg_compose(c, type, 0, b, -1);
+	(void)imsg_write(c);
 	turn();
 }
 
@@ -203,17 +201,19 @@ say_started(void)
 static void
 say_done(uint64_t outcome, const char *head, int extra)
 {
-	struct devjob_result res = { .outcome = outcome,
-	    .head = (char *)(uintptr_t)head };
+	struct devjob_result res;
 	struct buf b;
 
+	field_init(&devjob_result_table, &res);
+	res.outcome = outcome;
+	res.head = strdup(head);
 	buf_init(&b, MSG_BODY_MAX);
-	ASSERT_ERR(msg_put(MSG_JOB_DONE, MSG_BODY(JOB_DONE, &res), &b),
-	    CL_OK);
+	field_put(&devjob_result_table, &res, &b);
 	if (extra)
 		buf_put_u8(&b, 0);
 	say(&inner, MSG_JOB_DONE, &b);
 	buf_clear(&b);
+	field_clear(&devjob_result_table, &res);
 }
 
 static void
@@ -248,8 +248,8 @@ is_killed(void)
 static void
 end(void)
 {
-	chan_close(&inner);
-	chan_close(&shim);
+	imsg_clear(&inner);
+	imsg_clear(&shim);
 	turn();
 	ASSERT_INT_EQ(ndone, 1);
 	ASSERT_PTR_EQ(job, NULL);
@@ -259,44 +259,27 @@ end(void)
 	}
 }
 
-/* The job's plan, which no other process is given. */
-static void
-take_plan(void)
-{
-	struct secret bytes = SECRET_INIT;
-	struct devjob_plan plan;
-	union msg_any v;
-	struct imsg m;
-	struct buf b;
-
-	ASSERT_INT_EQ(next(&inner, &m, &v), MSG_JOB_PLAN);
-	ASSERT_ERR(secret_load_fd(&bytes, m.fd, MAX_DEVJOB_LEN), CL_OK);
-	ASSERT_SIZE_T_EQ(bytes.len, v.JOB_PLAN.len);
-	buf_init_read(&b, bytes.data, bytes.len);
-	ASSERT_ERR(field_get(&devjob_plan_table, &b, &plan), CL_OK);
-	ASSERT_ERR(buf_end(&b), CL_OK);
-	ASSERT_INT_EQ(plan.op, DEVJOB_PROVISION);
-	ASSERT_BYTES_EQ(plan.password.data, plan.password.len, "hunter22", 8);
-	field_clear(&devjob_plan_table, &plan);
-	secret_clear(&bytes);
-	msgtest_free(&m, &v);
-}
-
 static void
 test_good(void)
 {
+	struct imsg m;
+
 	a.base = event_base_new();
 	TEST_START("the job gets its plan, the shim all else; one result");
 	begin();
 	take_orders();
-	take_plan();
-	expect(&inner, MSG_JOB_FILE);
-	expect(&inner, MSG_JOB_GO);
+	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_PLAN);
+	imsg_free(&m);
+	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_FILE);
+	imsg_free(&m);
+	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_GO);
+	imsg_free(&m);
 	say_started();
 	say_done(DEVJOB_OK, "abc", 0);
 	ASSERT_INT_EQ(ndone, 0);
 	say_exited(HS_EXITED, 0, "");
-	expect(&shim, MSG_SHIM_RELEASE);
+	ASSERT_INT_EQ(next(&shim, &m), MSG_SHIM_RELEASE);
+	imsg_free(&m);
 	ASSERT_INT_EQ(wjob_on_exit(job, child + 1), 0);
 	ASSERT_INT_EQ(wjob_on_exit(job, child), 1);
 	end();
@@ -384,17 +367,16 @@ test_time(void)
 	struct wjob_opts o = { .program = "cloop-git", .plan = &plan,
 	    .handle_id = "h", .dir = &dir, .wake_fd = 5, .tree = "/tree",
 	    .tree_fd = 1, .file_fd = -1, .done = on_done, .arg = &ndone };
-	union msg_any v;
 	struct imsg m;
 
 	TEST_START("a cancelled job is asked once, and then killed");
 	begin(), take_orders(), say_started();
 	wjob_cancel(job);
 	wjob_cancel(job);
-	ASSERT_INT_EQ(next(&shim, &m, &v), MSG_SHIM_SIGNAL);
+	ASSERT_INT_EQ(next(&shim, &m), MSG_SHIM_SIGNAL);
 	ASSERT_INT_EQ(buf_get_u8(&m.body), SIG_TERMINATE);
-	msgtest_free(&m, &v);
-	expect(&shim, 0);
+	imsg_free(&m);
+	ASSERT_INT_EQ(next(&shim, &m), 0);
 	event_active(job->timer, EV_TIMEOUT, 0);
 	turn();
 	ASSERT_TRUE(is_killed());
@@ -414,6 +396,16 @@ test_time(void)
 	ASSERT_ERR(wjob_start(&a, &o, &job), CL_NOTFOUND);
 	field_clear(&devjob_plan_table, &plan);
 	ASSERT_PTR_EQ(job, NULL);
+	TEST_START("which takes nothing: it may be tried again");
+	spawn_result = CL_SYSTEM;
+	ASSERT_ERR(secret_init(&plan.password, "hunter22", 8, 100), CL_OK);
+	o.file_fd = memfd_create("file", MFD_CLOEXEC);
+	ASSERT_ERR(wjob_start(&a, &o, &job), CL_SYSTEM);
+	ASSERT_INT_EQ(errno, EMFILE);
+	ASSERT_INT_GE(fcntl(o.file_fd, F_GETFD), 0);
+	close(o.file_fd);
+	ASSERT_SIZE_T_EQ(plan.password.len, 8);
+	secret_clear(&plan.password);
 	turn();
 	ASSERT_INT_EQ(ndone, 0);
 	wjob_cancel(NULL);

@@ -6,13 +6,18 @@
  */
 #include <sys/stat.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <event2/event.h>
+
 #include "agent/monitor/agentd.h"
+#include "agent/monitor/fetchctl.h"
 #include "agent/monitor/handledir.h"
+#include "agent/monitor/wjob.h"
 #include "agent/monitor/work.h"
 #include "common/base/err.h"
 #include "common/base/xmem.h"
@@ -21,6 +26,63 @@
 static struct agentd a;
 static char root[] = "/tmp/test-work-save-XXXXXX";
 static struct handledir d;
+
+static int start_errno, nstarts, nreturned;
+static wjob_fn *job_done;
+
+int
+wjob_start(struct agentd *ag, const struct wjob_opts *o, struct wjob **jobp)
+{
+	(void)ag;
+	*jobp = NULL;
+	if (start_errno != 0) {
+		errno = start_errno;
+		return CL_SYSTEM;
+	}
+	nstarts++;
+	job_done = o->done;
+	close(o->file_fd);
+	return CL_OK;
+}
+
+void
+wjob_free(struct wjob *j)
+{
+	(void)j;
+}
+
+void
+wjob_cancel(struct wjob *j)
+{
+	(void)j;
+}
+
+int
+wjob_on_exit(struct wjob *j, pid_t pid)
+{
+	(void)j;
+	(void)pid;
+	return 0;
+}
+
+void
+fetchctl_send(struct fetchctl *f, uint32_t type, uint64_t id,
+    uint64_t generation, const struct buf *body, int fd)
+{
+	(void)f;
+	(void)type;
+	(void)id;
+	(void)generation;
+	(void)body;
+	(void)fd;
+}
+
+static void
+on_returned(void *arg)
+{
+	(void)arg;
+	nreturned++;
+}
 
 static struct work
 make(void)
@@ -79,6 +141,47 @@ test_record(void)
 }
 
 static void
+test_pause(void)
+{
+	struct devjob_result res = { .outcome = DEVJOB_SKIPPED };
+	struct work k = make(), *back;
+
+	TEST_START("what cannot be returned for want of descriptors waits");
+	a.base = event_base_new();
+	ASSERT_ERR(work_save(&k, &d), CL_OK);
+	ASSERT_ERR(work_load(&a, &d, &back), CL_OK);
+	back->at = (struct work_place){ .a = &a, .handle_id = "h", .dir = &d,
+	    .wake_fd = -1, .on_returned = on_returned };
+	start_errno = EMFILE;
+	work_return(back, 0);
+	(void)event_base_loop(a.base, EVLOOP_ONCE);
+	ASSERT_INT_EQ(nreturned, 0);
+	ASSERT_FALSE(back->rec.is_returned);
+	start_errno = 0;
+	(void)event_base_loop(a.base, EVLOOP_ONCE);
+	ASSERT_INT_EQ(nstarts, 1);
+	job_done(back, &res);
+	ASSERT_INT_EQ(nreturned, 1);
+	ASSERT_INT_EQ(back->rec.res.outcome, DEVJOB_SKIPPED);
+	work_free(back);
+	TEST_START("what fails for another reason is told");
+	ASSERT_ERR(work_save(&k, &d), CL_OK);
+	ASSERT_ERR(work_load(&a, &d, &back), CL_OK);
+	back->at = (struct work_place){ .a = &a, .handle_id = "h", .dir = &d,
+	    .wake_fd = -1, .on_returned = on_returned };
+	start_errno = EACCES;
+	work_return(back, 0);
+	ASSERT_INT_EQ(nreturned, 2);
+	ASSERT_INT_EQ(back->rec.res.outcome, DEVJOB_FAILED);
+	work_free(back);
+	free(k.rec.tree);
+	free(k.rec.mode);
+	free(k.rec.branch);
+	free(k.rec.base);
+	event_base_free(a.base);
+}
+
+static void
 test_damage(void)
 {
 	struct work *back;
@@ -97,4 +200,4 @@ test_damage(void)
 	rmdir(root);
 }
 
-UNIT_MAIN(test_record, test_damage)
+UNIT_MAIN(test_record, test_pause, test_damage)

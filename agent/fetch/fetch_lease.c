@@ -82,9 +82,7 @@ fetch_lease_ask(struct fetch *f, const struct frame_env *env, uint32_t type,
 		r = CL_LIMIT;
 		goto out;
 	}
-	a->session = f->session;
-	a->on_timeout = fetch_lease_on_timeout;
-	memcpy(a->corr, env->id, sizeof(a->corr));
+	fetch_ask_set_frame(f, a, env, fetch_lease_on_timeout);
 	a->arg = l;
 	a->free_arg = fetch_lease_free;
 	l = NULL;
@@ -202,8 +200,8 @@ fetch_lease_on_refresh(struct fetch *f, const struct frame_env *env,
 	r = fetch_lease_ask(f, env, MSG_DEV_REFRESH, &dev_refresh_table, &req,
 	    fetch_lease_new(q->lease_id, NULL, 0));
 	if (r != 0)
-		fetch_lease_fail_refresh(f, env->id, q->lease_id, r == CL_LIMIT
-		    ? "too many requests" : cl_strerror(r));
+		fetch_lease_fail_refresh(f, env->id, q->lease_id,
+		    r == CL_LIMIT ? "too many requests" : cl_strerror(r));
 }
 
 /* ----------------------------------------------------------------- answers */

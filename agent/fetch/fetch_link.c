@@ -69,8 +69,8 @@ fetch_link_enter_state(struct fetch_link *l, enum fetch_link_state state)
 	case FLINK_IDLE:
 		break;
 	case FLINK_DIAL:
-		fetch_link_set_timer(l, fetch_dial_get_deadline(&l->dial) -
-		    util_now_ms());
+		fetch_link_set_timer(l,
+		    fetch_dial_get_deadline(&l->dial) - util_now_ms());
 		break;
 	case FLINK_OPEN:
 		l->ops->on_open(l->arg);
@@ -243,8 +243,7 @@ fetch_link_flush(struct fetch_link *l)
 	}
 	if (l->state != FLINK_OPEN)
 		return;
-	if (conn_get_queued(&l->conn) > 0 &&
-	    !evtimer_pending(l->timer, NULL))
+	if (conn_get_queued(&l->conn) > 0 && !evtimer_pending(l->timer, NULL))
 		fetch_link_set_timer(l, WRITE_TIMEOUT_MS);
 	if (after != before)
 		l->ops->on_written(l->arg);
@@ -404,8 +403,7 @@ fetch_link_is_settled(const struct fetch_link *l)
 	memset(&ti, 0, sizeof(ti));
 	return l->conn.io != NULL && conn_get_queued(&l->conn) == 0 &&
 	    getsockopt(tlsio_get_fd(l->conn.io), IPPROTO_TCP, TCP_INFO, &ti,
-	    &len) == 0 &&
-	    ti.tcpi_unacked == 0;
+	    &len) == 0 && ti.tcpi_unacked == 0;
 }
 
 int

@@ -177,7 +177,7 @@ fetch_mon_on_start(struct fetch *f, struct imsg *m)
 	fetch_mon_confine(f);
 	f->chan.state = MS_SERVING;
 	fetch_mon_put_ready(f);
-	fetch_start(f);
+	fetch_put_event(f, FEV_DUE);	/* dial */
 	return CL_OK;
 }
 

@@ -33,8 +33,10 @@
 
 /* May frames or a request be taken from this peer now? */
 static int
-hs_is_reading(const struct hs *s)
+hs_is_reading(void *arg)
 {
+	const struct hs *s = arg;
+
 	switch (s->state) {
 	case HST_HEAD:
 		return 1;
@@ -112,12 +114,6 @@ hs_on_ready(void *arg)
 	hs_set_dirty(s);
 }
 
-static int
-hs_on_reading(void *arg)
-{
-	return hs_is_reading(arg);
-}
-
 static void
 hs_on_text(void *arg, const uint8_t *data, size_t len)
 {
@@ -181,7 +177,7 @@ hs_on_ping(void *arg)
 	hs_set_dirty(arg);
 }
 
-static const struct conn_ops hs_conn_ops = { hs_on_ready, hs_on_reading,
+static const struct conn_ops hs_conn_ops = { hs_on_ready, hs_is_reading,
 	hs_on_text, hs_on_close, hs_on_fault, hs_on_ping };
 
 int

@@ -208,25 +208,18 @@ fetch_link_on_close(void *arg, const struct ws_event *ev)
 static void
 fetch_link_on_fault(void *arg, enum conn_fault fault)
 {
-	struct fetch_link *l = arg;
+	static const struct {
+		uint16_t code;
+		const char *reason;
+	} faults[] = {
+		[CONN_PINGS] = { WS_CODE_POLICY, "too many pings or pongs" },
+		[CONN_BINARY] = { WS_CODE_NORMAL, "binary message" },
+		[CONN_TOO_BIG] = { WS_CODE_TOO_BIG, "message over 1 MiB" },
+		[CONN_NOMEM] = { WS_CODE_INTERNAL, "out of memory" },
+		[CONN_PROTOCOL] = { WS_CODE_PROTOCOL, "WebSocket violation" },
+	};
 
-	switch (fault) {
-	case CONN_PINGS:
-		fetch_link_close(l, WS_CODE_POLICY, "too many pings or pongs");
-		break;
-	case CONN_BINARY:
-		fetch_link_close(l, WS_CODE_NORMAL, "binary message");
-		break;
-	case CONN_TOO_BIG:
-		fetch_link_close(l, WS_CODE_TOO_BIG, "message over 1 MiB");
-		break;
-	case CONN_NOMEM:
-		fetch_link_close(l, WS_CODE_INTERNAL, "out of memory");
-		break;
-	case CONN_PROTOCOL:
-		fetch_link_close(l, WS_CODE_PROTOCOL, "WebSocket violation");
-		break;
-	}
+	fetch_link_close(arg, faults[fault].code, faults[fault].reason);
 }
 
 static void

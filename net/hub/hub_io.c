@@ -81,15 +81,6 @@ hs_fail(struct hs *s, int r)
 	hs_run(s, HE_FAIL);
 }
 
-/* We end it, with a WebSocket close frame. */
-static void
-hs_refuse(struct hs *s, uint16_t code, const char *reason)
-{
-	hub_add_penalty(s->hub, &s->peer, PEN_PROTOCOL);
-	hs_set_end(s, AGENT_UNREACHABLE, code, reason);
-	hs_run(s, HE_CLOSE);
-}
-
 /* Two hosts have one identity, as it seems: the monitor judges. */
 static void
 hs_report_echo(struct hs *s)
@@ -140,9 +131,23 @@ hs_on_close(void *arg, const struct ws_event *ev)
 	hs_run(s, HE_CLOSED);
 }
 
+/* What a fault is called, and the code it is closed with. */
+static const struct hs_fault {
+	uint16_t code;
+	const char *reason;
+} hs_faults[] = {
+	[CONN_PINGS] = { WS_CODE_POLICY, "too many pings or pongs" },
+	[CONN_BINARY] = { WS_CODE_UNSUPPORTED, "a binary message" },
+	[CONN_TOO_BIG] = { WS_CODE_TOO_BIG, "the message is too big" },
+	[CONN_NOMEM] = { WS_CODE_INTERNAL, "out of memory" },
+	[CONN_PROTOCOL] = { WS_CODE_PROTOCOL, "WebSocket protocol error" },
+};
+
+/* We end it, with a WebSocket close frame. */
 static void
 hs_on_fault(void *arg, enum conn_fault fault)
 {
+	const struct hs_fault *row = &hs_faults[fault];
 	struct hs *s = arg;
 
 	if (s->superseded) {
@@ -150,25 +155,10 @@ hs_on_fault(void *arg, enum conn_fault fault)
 		hs_set_dirty(s);
 		return;
 	}
-	switch (fault) {
-	case CONN_PINGS:
-		hs_refuse(s, WS_CODE_POLICY, "too many pings or pongs");
-		break;
-	case CONN_BINARY:
-		hs_refuse(s, WS_CODE_UNSUPPORTED, "a binary message");
-		break;
-	case CONN_TOO_BIG:
-		hs_refuse(s, WS_CODE_TOO_BIG, "the message is too big");
-		break;
-	case CONN_NOMEM:
-		hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_INTERNAL,
-		    "out of memory");
-		hs_run(s, HE_CLOSE);
-		break;
-	case CONN_PROTOCOL:
-		hs_refuse(s, WS_CODE_PROTOCOL, "WebSocket protocol error");
-		break;
-	}
+	if (fault != CONN_NOMEM)
+		hub_add_penalty(s->hub, &s->peer, PEN_PROTOCOL);
+	hs_set_end(s, AGENT_UNREACHABLE, row->code, row->reason);
+	hs_run(s, HE_CLOSE);
 }
 
 static void

@@ -57,7 +57,7 @@ fetch_back_clear(struct fetch_back *b)
 	fetch_back_init(b);
 }
 
-/* ------------------------------------------------------------- the monitor */
+/* -------------------------------------------------------------- the monitor */
 
 /* What happened, in the words of the frame. */
 static int

@@ -398,7 +398,7 @@ fetch_frame_on_ignored(struct fetch *f, const struct frame_env *env,
 	    log_q(env->id));
 }
 
-/* ----------------------------------------------------------------- decline */
+/* ------------------------------------------------------------------ decline */
 
 void
 fetch_decline_upgrade(struct fetch *f, const struct frame_env *env,
@@ -464,7 +464,7 @@ fetch_decline_device(struct fetch *f, const struct frame_env *env,
 	    "this device attaches no forwarded devices");
 }
 
-/* ---------------------------------------------------------------- dispatch */
+/* ----------------------------------------------------------------- dispatch */
 
 /* Said once per type and session, never answered. */
 static void

@@ -93,7 +93,7 @@ fetch_lease_ask(struct fetch *f, const struct frame_env *env, uint32_t type,
 	return r;
 }
 
-/* ------------------------------------------------------------------ revoke */
+/* ------------------------------------------------------------------- revoke */
 
 static void
 fetch_lease_send_revoked(struct fetch *f, const char *id,
@@ -154,7 +154,7 @@ fetch_lease_on_revoke(struct fetch *f, const struct frame_env *env,
 		    "too many requests" : cl_strerror(r));
 }
 
-/* ----------------------------------------------------------------- refresh */
+/* ------------------------------------------------------------------ refresh */
 
 static void
 fetch_lease_send_refreshed(struct fetch *f, const char *id,
@@ -204,7 +204,7 @@ fetch_lease_on_refresh(struct fetch *f, const struct frame_env *env,
 		    r == CL_LIMIT ? "too many requests" : cl_strerror(r));
 }
 
-/* ----------------------------------------------------------------- answers */
+/* ------------------------------------------------------------------ answers */
 
 static void
 fetch_lease_on_timeout(struct fetch *f, const struct fetch_ask *a)

@@ -70,7 +70,7 @@ fetch_fail(struct fetch *f, const char *fmt, ...)
 	fetch_put_event(f, FEV_FAILED);
 }
 
-/* --------------------------------------------------------------- the hub */
+/* ------------------------------------------------------------------ the hub */
 
 int
 fetch_send(struct fetch *f, enum frame_type type, const char *id,
@@ -111,7 +111,7 @@ fetch_send_error(struct fetch *f, const char *id, const char *code,
 	return fetch_send(f, FRAME_ERROR, id, NULL, &e, NULL);
 }
 
-/* ----------------------------------------------------------- the monitor */
+/* -------------------------------------------------------------- the monitor */
 
 void
 fetch_tell(struct fetch *f, uint32_t type, uint64_t id,

@@ -45,7 +45,7 @@ fetch_get_delay(unsigned int nfailures)
 	return fetch_get_jittered(ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
 }
 
-/* ---------------------------------------------------------------- actions */
+/* ------------------------------------------------------------------ actions */
 
 /* One offer for each workload that may go on. */
 static int
@@ -423,7 +423,7 @@ const struct fetch_row fetch_table[FST_NSTATES][FEV_NEVENTS] = {
 	},
 };
 
-/* ------------------------------------------------- messages of the link */
+/* ----------------------------------------------------- messages of the link */
 
 /* A refused hello: two codes mean "for good". */
 static void
@@ -518,7 +518,7 @@ fetch_on_message(void *arg, const uint8_t *data, size_t len)
 	fetch_wake(f);
 }
 
-/* ----------------------------------------------------------------- engine */
+/* ------------------------------------------------------------------- engine */
 
 /* How long a state may last; WAIT sets its own, UP has its watchdog. */
 static const int64_t fetch_state_ms[FST_NSTATES] = {

@@ -110,6 +110,8 @@ hs_on_text(void *arg, const uint8_t *data, size_t len)
 {
 	struct hs *s = arg;
 
+	if (s->superseded)
+		return;
 	s->msg = data;
 	s->msg_len = len;
 	hs_run(s, HE_MESSAGE);

@@ -42,6 +42,9 @@ typedef int fetch_mon_fn(struct fetch *f, struct imsg *m);
 
 /* --- questions to the monitor; an answer may find nobody --- */
 
+struct fetch_ask;
+typedef void fetch_ask_fn(struct fetch *f, const struct fetch_ask *a);
+
 struct fetch_ask {
 	TAILQ_ENTRY(fetch_ask) entry;
 	uint64_t id;
@@ -51,7 +54,7 @@ struct fetch_ask {
 	char corr[MAX_ID_LEN + 1];	/* id of that frame */
 	char handle[MAX_ID_LEN + 1];
 	/* No answer came; NULL: nobody wants to know. */
-	void (*on_timeout)(struct fetch *f, const struct fetch_ask *a);
+	fetch_ask_fn *on_timeout;
 	void *arg;		/* what its answer needs; owned, or NULL */
 	void (*free_arg)(void *);
 };
@@ -257,8 +260,8 @@ struct fetch {
 
 /* --- fetch_send.c --- */
 
-const char *fetch_state_name(enum fetch_state state);
-const char *fetch_event_name(enum fetch_event ev);
+extern const char *const fetch_state_names[FST_NSTATES];
+extern const char *const fetch_event_names[FEV_NEVENTS];
 void fetch_put_event(struct fetch *f, enum fetch_event ev);
 void fetch_wake(struct fetch *f);
 /* End this link; the reason is logged when it is gone. */
@@ -272,8 +275,7 @@ int fetch_send_error(struct fetch *f, const char *id, const char *code,
 /* A message of the monitor's catalogue; takes fd. */
 void fetch_tell(struct fetch *f, uint32_t type, uint64_t id,
     const struct buf *body, int fd);
-void fetch_report_session(struct fetch *f, uint8_t link_state,
-    const char *why);
+void fetch_report_session(struct fetch *f, uint8_t link_state, const char *why);
 /* Ask; takes fd.  NULL: no memory or too many, nothing was sent. */
 struct fetch_ask *fetch_ask_put(struct fetch *f, uint32_t type,
     const struct buf *body, int fd, int64_t timeout_ms);
@@ -281,6 +283,9 @@ struct fetch_ask *fetch_ask_find(struct fetch *f, uint64_t id, uint32_t type);
 struct fetch_ask *fetch_ask_find_handle(struct fetch *f, uint32_t type,
     const char *handle);
 void fetch_ask_del(struct fetch *f, struct fetch_ask *a);
+/* It is for this frame, and what happens when no answer comes. */
+void fetch_ask_set_frame(struct fetch *f, struct fetch_ask *a,
+    const struct frame_env *env, fetch_ask_fn *on_timeout);
 /* 1 when the session of the frame it is for is still the one we are in. */
 int fetch_ask_is_wanted(const struct fetch *f, const struct fetch_ask *a);
 void fetch_ask_check_deadlines(struct fetch *f, int64_t now);
@@ -297,7 +302,6 @@ struct fetch_row {
 extern const struct fetch_row fetch_table[FST_NSTATES][FEV_NEVENTS];
 
 int fetch_open(struct fetch *f, struct event_base *base);
-void fetch_start(struct fetch *f);	/* configured and confined: dial */
 /* The monitor stored the credential, or could not. */
 void fetch_set_saved(struct fetch *f, int saved, const char *error);
 /* Jitter after the cap; before the next attempt, after so many failed ones
@@ -348,8 +352,7 @@ fetch_mon_fn fetch_lease_on_revoked, fetch_lease_on_refreshed;
 fetch_frame_fn fetch_in_on_chunk;
 fetch_mon_fn fetch_in_on_opened;
 /* A chunk for this handle that does not decode. */
-void fetch_in_fail_handle(struct fetch *f, const char *handle,
-    const char *why);
+void fetch_in_fail_handle(struct fetch *f, const char *handle, const char *why);
 /* Its start is about to be handed on: tell how the transfer went. */
 void fetch_in_end(struct fetch *f, const char *handle);
 /* Nobody will claim it; nor any, their connection is gone. */
@@ -359,8 +362,7 @@ void fetch_in_drop_all(struct fetch *f);
 /* --- fetch_work.c --- */
 
 fetch_mon_fn fetch_work_on_handle, fetch_work_on_wake, fetch_work_on_exit;
-struct fetch_work *fetch_work_find_handle(struct fetch *f,
-    const char *handle);
+struct fetch_work *fetch_work_find_handle(struct fetch *f, const char *handle);
 struct fetch_work *fetch_work_find_slot(struct fetch *f, uint64_t slot);
 void fetch_work_del(struct fetch_work *w);
 /* Have its output looked at in this turn. */
@@ -390,8 +392,7 @@ void fetch_out_on_link_end(struct fetch_work *w);
  * answer to a later beat, which our hub too gives only then; of a hub that is
  * not ours also a request, once TCP has nothing unacknowledged.
  */
-void fetch_out_on_end_ack(struct fetch *f, const char *handle,
-    uint64_t offset);
+void fetch_out_on_end_ack(struct fetch *f, const char *handle, uint64_t offset);
 void fetch_out_on_beat_ack(struct fetch *f, uint64_t seq);
 void fetch_out_on_request(struct fetch *f);
 /* The link took bytes: tell the monitor what was written. */

@@ -57,7 +57,7 @@ fetch_back_clear(struct fetch_back *b)
 	fetch_back_init(b);
 }
 
-/* ------------------------------------------------------------- the monitor */
+/* -------------------------------------------------------------- the monitor */
 
 /* What happened, in the words of the frame. */
 static int
@@ -120,48 +120,38 @@ fetch_back_on_result(struct fetch *f, struct imsg *m)
 	return r;
 }
 
+/* A file of the bundle or of the project; the first of each counts. */
 static int
-fetch_back_get_file(struct imsg *m, uint64_t *slotp, uint64_t *lenp)
+fetch_back_get_file(struct fetch *f, struct imsg *m, int is_project)
 {
-	*slotp = buf_get_u64(&m->body);
-	*lenp = buf_get_u64(&m->body);
-	return buf_end(&m->body);
+	uint64_t slot = buf_get_u64(&m->body), len = buf_get_u64(&m->body);
+	struct fetch_work *w;
+	int r, *fdp;
+
+	if ((r = buf_end(&m->body)) != 0)
+		return r;
+	if (is_project && (len == 0 || len > MAX_PROJECT_LEN))
+		return CL_TOOBIG;
+	if ((w = fetch_work_find_slot(f, slot)) == NULL)
+		return CL_OK;
+	fdp = is_project ? &w->back.project_fd : &w->back.bundle_fd;
+	if (*fdp != -1)
+		return CL_OK;
+	*fdp = imsg_take_fd(m);
+	*(is_project ? &w->back.project_len : &w->back.bundle_len) = len;
+	return CL_OK;
 }
 
 int
 fetch_back_on_bundle(struct fetch *f, struct imsg *m)
 {
-	uint64_t slot, len;
-	struct fetch_work *w;
-	int r;
-
-	if ((r = fetch_back_get_file(m, &slot, &len)) != 0)
-		return r;
-	if ((w = fetch_work_find_slot(f, slot)) == NULL || w->back.bundle_fd !=
-	    -1)
-		return CL_OK;
-	w->back.bundle_fd = imsg_take_fd(m);
-	w->back.bundle_len = len;
-	return CL_OK;
+	return fetch_back_get_file(f, m, 0);
 }
 
 int
 fetch_back_on_project_file(struct fetch *f, struct imsg *m)
 {
-	uint64_t slot, len;
-	struct fetch_work *w;
-	int r;
-
-	if ((r = fetch_back_get_file(m, &slot, &len)) != 0)
-		return r;
-	if (len == 0 || len > MAX_PROJECT_LEN)
-		return CL_TOOBIG;
-	if ((w = fetch_work_find_slot(f, slot)) == NULL || w->back.project_fd !=
-	    -1)
-		return CL_OK;
-	w->back.project_fd = imsg_take_fd(m);
-	w->back.project_len = len;
-	return CL_OK;
+	return fetch_back_get_file(f, m, 1);
 }
 
 int

@@ -6,7 +6,7 @@
  * with verification and pin, the upgrade request, its answer.  The credential
  * leaves only after the hub has proved who it is.
  */
-#include "fetch_dial.h"
+#include "fetch_link.h"
 
 #include <arpa/inet.h>
 #include <bsd/stdlib.h>
@@ -54,8 +54,8 @@ dial_fail(struct fetch_dial *d, const char *fmt, ...)
 }
 
 static socklen_t
-dial_get_sockaddr(const struct fetch_addr *a, uint16_t port, union
-    dial_sockaddr *su)
+dial_get_sockaddr(const struct fetch_addr *a, uint16_t port,
+    union dial_sockaddr *su)
 {
 	memset(su, 0, sizeof(*su));
 	if (a->family == AF_INET) {

@@ -71,17 +71,6 @@ fetch_frame_on_start_timeout(struct fetch *f, const struct fetch_ask *a)
 	fetch_work_release(f, a->handle);
 }
 
-/* Tie an ask to the frame it is for. */
-static void
-fetch_frame_set_ask(struct fetch *f, struct fetch_ask *a,
-    const struct frame_env *env)
-{
-	a->session = f->session;
-	a->on_timeout = fetch_frame_on_timeout;
-	memcpy(a->corr, env->id, sizeof(a->corr));
-	memcpy(a->handle, env->handle, sizeof(a->handle));
-}
-
 static int
 fetch_frame_send_started(struct fetch *f, const char *id, const char *handle,
     int64_t pid, int64_t started_at, const char *error)
@@ -131,10 +120,8 @@ fetch_frame_ask_start(struct fetch *f, const struct frame_env *env,
 	    ASK_TIMEOUT_MS + fetch_frame_get_prepare_ms(spec));
 	if (a == NULL)
 		r = CL_NOMEM;
-	else {
-		fetch_frame_set_ask(f, a, env);
-		a->on_timeout = fetch_frame_on_start_timeout;
-	}
+	else
+		fetch_ask_set_frame(f, a, env, fetch_frame_on_start_timeout);
 	CRASH_POINT("start.heard");
  out:
 	buf_clear(&b);
@@ -233,8 +220,8 @@ fetch_frame_on_signal(struct fetch *f, const struct frame_env *env,
 	struct fetch_ask *a;
 	int sig = frame_parse_signal(s->signal != NULL ? s->signal : "");
 
-	if (w == NULL && fetch_ask_find_handle(f, MSG_DEV_START, env->handle) ==
-	    NULL) {
+	if (w == NULL &&
+	    fetch_ask_find_handle(f, MSG_DEV_START, env->handle) == NULL) {
 		fetch_send_error(f, env->id, "unknown_handle",
 		    "this workload is not here");
 		return;
@@ -254,7 +241,7 @@ fetch_frame_on_signal(struct fetch *f, const struct frame_env *env,
 	    -1, SIGNAL_TIMEOUT_MS);
 	buf_clear(&b);
 	if (a != NULL)
-		fetch_frame_set_ask(f, a, env);
+		fetch_ask_set_frame(f, a, env, fetch_frame_on_timeout);
 	else
 		fetch_send_error(f, env->id, "busy", "too many requests");
 }
@@ -321,7 +308,7 @@ fetch_frame_on_inventory(struct fetch *f, const struct frame_env *env,
 	a = fetch_frame_is_busy(f) ? NULL : fetch_ask_put(f, MSG_DEV_CAPS, NULL,
 	    -1, INVENTORY_TIMEOUT_MS);
 	if (a != NULL)
-		fetch_frame_set_ask(f, a, env);
+		fetch_ask_set_frame(f, a, env, fetch_frame_on_timeout);
 	else
 		fetch_send_error(f, env->id, "busy", "too many requests");
 }
@@ -414,7 +401,7 @@ fetch_frame_on_ignored(struct fetch *f, const struct frame_env *env,
 	    log_q(env->id));
 }
 
-/* ----------------------------------------------------------------- decline */
+/* ------------------------------------------------------------------ decline */
 
 void
 fetch_decline_upgrade(struct fetch *f, const struct frame_env *env,
@@ -444,8 +431,7 @@ fetch_decline_harness(struct fetch *f, const struct frame_env *env,
 }
 
 void
-fetch_decline_probe(struct fetch *f, const struct frame_env *env,
-    void *payload)
+fetch_decline_probe(struct fetch *f, const struct frame_env *env, void *payload)
 {
 	const struct frame_isolation_probe *q = payload;
 	const char *mode = q->sandbox.mode;
@@ -481,7 +467,7 @@ fetch_decline_device(struct fetch *f, const struct frame_env *env,
 	    "this device attaches no forwarded devices");
 }
 
-/* ---------------------------------------------------------------- dispatch */
+/* ----------------------------------------------------------------- dispatch */
 
 /* Said once per type and session, never answered. */
 static void

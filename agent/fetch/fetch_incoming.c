@@ -157,8 +157,7 @@ fetch_in_open(struct fetch *f, const struct frame_env *env,
 	}
 	memcpy(t->held, c->data, c->data_len);
 	t->held_len = c->data_len;
-	memcpy(a->handle, env->handle, sizeof(a->handle));
-	a->on_timeout = fetch_in_on_timeout;
+	fetch_ask_set_frame(f, a, env, fetch_in_on_timeout);
 	fetch_link_pause(f->link, 1);
 }
 

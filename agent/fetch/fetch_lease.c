@@ -82,9 +82,7 @@ fetch_lease_ask(struct fetch *f, const struct frame_env *env, uint32_t type,
 		r = CL_LIMIT;
 		goto out;
 	}
-	a->session = f->session;
-	a->on_timeout = fetch_lease_on_timeout;
-	memcpy(a->corr, env->id, sizeof(a->corr));
+	fetch_ask_set_frame(f, a, env, fetch_lease_on_timeout);
 	a->arg = l;
 	a->free_arg = fetch_lease_free;
 	l = NULL;
@@ -95,7 +93,7 @@ fetch_lease_ask(struct fetch *f, const struct frame_env *env, uint32_t type,
 	return r;
 }
 
-/* ------------------------------------------------------------------ revoke */
+/* ------------------------------------------------------------------- revoke */
 
 static void
 fetch_lease_send_revoked(struct fetch *f, const char *id,
@@ -156,7 +154,7 @@ fetch_lease_on_revoke(struct fetch *f, const struct frame_env *env,
 		    "too many requests" : cl_strerror(r));
 }
 
-/* ----------------------------------------------------------------- refresh */
+/* ------------------------------------------------------------------ refresh */
 
 static void
 fetch_lease_send_refreshed(struct fetch *f, const char *id,
@@ -202,11 +200,11 @@ fetch_lease_on_refresh(struct fetch *f, const struct frame_env *env,
 	r = fetch_lease_ask(f, env, MSG_DEV_REFRESH, &dev_refresh_table, &req,
 	    fetch_lease_new(q->lease_id, NULL, 0));
 	if (r != 0)
-		fetch_lease_fail_refresh(f, env->id, q->lease_id, r == CL_LIMIT
-		    ? "too many requests" : cl_strerror(r));
+		fetch_lease_fail_refresh(f, env->id, q->lease_id,
+		    r == CL_LIMIT ? "too many requests" : cl_strerror(r));
 }
 
-/* ----------------------------------------------------------------- answers */
+/* ------------------------------------------------------------------ answers */
 
 static void
 fetch_lease_on_timeout(struct fetch *f, const struct fetch_ask *a)

@@ -69,8 +69,8 @@ fetch_link_enter_state(struct fetch_link *l, enum fetch_link_state state)
 	case FLINK_IDLE:
 		break;
 	case FLINK_DIAL:
-		fetch_link_set_timer(l, fetch_dial_get_deadline(&l->dial) -
-		    util_now_ms());
+		fetch_link_set_timer(l,
+		    fetch_dial_get_deadline(&l->dial) - util_now_ms());
 		break;
 	case FLINK_OPEN:
 		l->ops->on_open(l->arg);
@@ -208,25 +208,18 @@ fetch_link_on_close(void *arg, const struct ws_event *ev)
 static void
 fetch_link_on_fault(void *arg, enum conn_fault fault)
 {
-	struct fetch_link *l = arg;
+	static const struct {
+		uint16_t code;
+		const char *reason;
+	} faults[] = {
+		[CONN_PINGS] = { WS_CODE_POLICY, "too many pings or pongs" },
+		[CONN_BINARY] = { WS_CODE_NORMAL, "binary message" },
+		[CONN_TOO_BIG] = { WS_CODE_TOO_BIG, "message over 1 MiB" },
+		[CONN_NOMEM] = { WS_CODE_INTERNAL, "out of memory" },
+		[CONN_PROTOCOL] = { WS_CODE_PROTOCOL, "WebSocket violation" },
+	};
 
-	switch (fault) {
-	case CONN_PINGS:
-		fetch_link_close(l, WS_CODE_POLICY, "too many pings or pongs");
-		break;
-	case CONN_BINARY:
-		fetch_link_close(l, WS_CODE_NORMAL, "binary message");
-		break;
-	case CONN_TOO_BIG:
-		fetch_link_close(l, WS_CODE_TOO_BIG, "message over 1 MiB");
-		break;
-	case CONN_NOMEM:
-		fetch_link_close(l, WS_CODE_INTERNAL, "out of memory");
-		break;
-	case CONN_PROTOCOL:
-		fetch_link_close(l, WS_CODE_PROTOCOL, "WebSocket violation");
-		break;
-	}
+	fetch_link_close(arg, faults[fault].code, faults[fault].reason);
 }
 
 static void
@@ -243,8 +236,7 @@ fetch_link_flush(struct fetch_link *l)
 	}
 	if (l->state != FLINK_OPEN)
 		return;
-	if (conn_get_queued(&l->conn) > 0 &&
-	    !evtimer_pending(l->timer, NULL))
+	if (conn_get_queued(&l->conn) > 0 && !evtimer_pending(l->timer, NULL))
 		fetch_link_set_timer(l, WRITE_TIMEOUT_MS);
 	if (after != before)
 		l->ops->on_written(l->arg);
@@ -404,8 +396,7 @@ fetch_link_is_settled(const struct fetch_link *l)
 	memset(&ti, 0, sizeof(ti));
 	return l->conn.io != NULL && conn_get_queued(&l->conn) == 0 &&
 	    getsockopt(tlsio_get_fd(l->conn.io), IPPROTO_TCP, TCP_INFO, &ti,
-	    &len) == 0 &&
-	    ti.tcpi_unacked == 0;
+	    &len) == 0 && ti.tcpi_unacked == 0;
 }
 
 int

@@ -22,7 +22,7 @@
 #include "net/codec/tlsio.h"
 #include "sandbox/self/self.h"
 
-/* ----------------------------------------------------------------- set-up */
+/* ------------------------------------------------------------------- set-up */
 
 #define FETCH_MON_CA_MAX 1048576	/* PEM text of extra roots */
 #define FETCH_MON_FDS_EXTRA 64	/* beyond spool and eventfd of a workload */
@@ -177,11 +177,11 @@ fetch_mon_on_start(struct fetch *f, struct imsg *m)
 	fetch_mon_confine(f);
 	f->chan.state = MS_SERVING;
 	fetch_mon_put_ready(f);
-	fetch_start(f);
+	fetch_put_event(f, FEV_DUE);	/* dial */
 	return CL_OK;
 }
 
-/* ---------------------------------------------------------------- answers */
+/* ------------------------------------------------------------------ answers */
 
 int
 fetch_mon_on_bearer(struct fetch *f, struct imsg *m)

@@ -153,8 +153,8 @@ fetch_out_on_ack(struct fetch_work *w, uint64_t offset)
 
 /* One log_chunk.  CL_* of the link. */
 static int
-fetch_out_put_chunk(struct fetch_work *w, uint64_t offset, uint8_t *text, size_t
-    len)
+fetch_out_put_chunk(struct fetch_work *w, uint64_t offset, uint8_t *text,
+    size_t len)
 {
 	struct frame_log_chunk c;
 	struct fetch_out *o = &w->out;

@@ -81,8 +81,7 @@ struct fetch_resolve_question {
 static void
 fetch_resolve_confine(void)
 {
-	struct self_opts o = { .profile = SELF_RESOLVER,
-	    .user = USER_FETCH };
+	struct self_opts o = { .profile = SELF_RESOLVER, .user = USER_FETCH };
 	struct self_report rep;
 	int r;
 
@@ -95,8 +94,8 @@ static void
 fetch_resolve_get_question(struct imsg_chan *c,
     struct fetch_resolve_question *q)
 {
-	struct pollfd pfd = { .fd = FETCH_RESOLVE_CHANNEL_FD, .events =
-	    POLLIN };
+	struct pollfd pfd = { .fd = FETCH_RESOLVE_CHANNEL_FD,
+	    .events = POLLIN };
 	struct msgcat_seen seen = { { 0 } };
 	struct imsg m;
 	const char *why;
@@ -171,8 +170,8 @@ fetch_resolve_main(void)
 	struct fetch_addr addrs[MAX_RESOLVED];
 	struct imsg_chan c;
 	struct fetch_resolve_question q;
-	struct pollfd pfd = { .fd = FETCH_RESOLVE_CHANNEL_FD, .events =
-	    POLLOUT };
+	struct pollfd pfd = { .fd = FETCH_RESOLVE_CHANNEL_FD,
+	    .events = POLLOUT };
 	struct buf b;
 	const char *error;
 	size_t n;

@@ -28,29 +28,17 @@
 /* Jobs a hub may have running beyond the workloads it may start. */
 #define FETCH_ASK_JOBS_EXTRA 16
 
-static const char *const fetch_state_names[] = {
+const char *const fetch_state_names[] = {
 #define X(name) #name,
 	FETCH_STATES(X)
 #undef X
 };
 
-static const char *const fetch_event_names[] = {
+const char *const fetch_event_names[] = {
 #define X(name) #name,
 	FETCH_EVENTS(X)
 #undef X
 };
-
-const char *
-fetch_state_name(enum fetch_state state)
-{
-	return fetch_state_names[state];
-}
-
-const char *
-fetch_event_name(enum fetch_event ev)
-{
-	return fetch_event_names[ev];
-}
 
 void
 fetch_wake(struct fetch *f)
@@ -82,7 +70,7 @@ fetch_fail(struct fetch *f, const char *fmt, ...)
 	fetch_put_event(f, FEV_FAILED);
 }
 
-/* --------------------------------------------------------------- the hub */
+/* ------------------------------------------------------------------ the hub */
 
 int
 fetch_send(struct fetch *f, enum frame_type type, const char *id,
@@ -123,7 +111,7 @@ fetch_send_error(struct fetch *f, const char *id, const char *code,
 	return fetch_send(f, FRAME_ERROR, id, NULL, &e, NULL);
 }
 
-/* ----------------------------------------------------------- the monitor */
+/* -------------------------------------------------------------- the monitor */
 
 void
 fetch_tell(struct fetch *f, uint32_t type, uint64_t id,
@@ -147,8 +135,8 @@ fetch_report_session(struct fetch *f, uint8_t link_state, const char *why)
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u8(&b, link_state);
 	buf_put_u16(&b, (uint16_t)f->negotiated);
-	buf_put_u8(&b, (uint8_t)(link_state == LINK_DOWN ? f->fatal :
-	    FATAL_NONE));
+	buf_put_u8(&b,
+	    (uint8_t)(link_state == LINK_DOWN ? f->fatal : FATAL_NONE));
 	buf_put_blob(&b, why, len);	/* a str has the same form */
 	fetch_tell(f, MSG_SESSION, 0, &b, -1);
 	buf_clear(&b);
@@ -240,6 +228,16 @@ fetch_ask_get_deadline(const struct fetch *f)
 			at = a->deadline_at;
 	}
 	return at;
+}
+
+void
+fetch_ask_set_frame(struct fetch *f, struct fetch_ask *a,
+    const struct frame_env *env, fetch_ask_fn *on_timeout)
+{
+	a->session = f->session;
+	memcpy(a->corr, env->id, sizeof(a->corr));
+	memcpy(a->handle, env->handle, sizeof(a->handle));
+	a->on_timeout = on_timeout;
 }
 
 int

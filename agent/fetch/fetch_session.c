@@ -45,7 +45,7 @@ fetch_get_delay(unsigned int nfailures)
 	return fetch_get_jittered(ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS);
 }
 
-/* ---------------------------------------------------------------- actions */
+/* ------------------------------------------------------------------ actions */
 
 /* One offer for each workload that may go on, or is prepared. */
 static int
@@ -122,8 +122,8 @@ fetch_ask_address(struct fetch *f)
 {
 	if (fetch_parse_host(f) == 0)
 		fetch_put_event(f, FEV_ADDRS);
-	else if (fetch_ask_put(f, MSG_RESOLVE, NULL, -1, RESOLVE_TIMEOUT_MS +
-	    5000) == NULL)
+	else if (fetch_ask_put(f, MSG_RESOLVE, NULL, -1,
+	    RESOLVE_TIMEOUT_MS + 5000) == NULL)
 		fetch_fail(f, "out of memory");
 }
 
@@ -224,8 +224,8 @@ fetch_apply_verdict(struct fetch *f, struct fetch_work *w)
 	v = fetch_find_verdict(&f->welcome, w->handle);
 	if (v != NULL && v->reason != NULL && v->reason[0] != '\0')
 		reason = v->reason;
-	if (v == NULL || (v->action != NULL &&
-	    strcmp(v->action, "terminate") == 0))
+	if (v == NULL ||
+	    (v->action != NULL && strcmp(v->action, "terminate") == 0))
 		fetch_work_stop(w, reason);
 	else
 		fetch_out_rewind(w, v->from_offset > 0 ?
@@ -291,8 +291,8 @@ fetch_put_beat(struct fetch *f)
 
 	frame_init_payload(FRAME_HEARTBEAT, &b);
 	b.seq = ++f->beat_seq;
-	if (max > 0 && (b.active_handles = calloc(max,
-	    sizeof(*b.active_handles))) == NULL) {
+	if (max > 0 && (b.active_handles =
+	    calloc(max, sizeof(*b.active_handles))) == NULL) {
 		/* A beat without them would have them declared lost. */
 		fetch_fail(f, "out of memory");
 		return;
@@ -423,7 +423,7 @@ const struct fetch_row fetch_table[FST_NSTATES][FEV_NEVENTS] = {
 	},
 };
 
-/* ------------------------------------------------- messages of the link */
+/* ----------------------------------------------------- messages of the link */
 
 /* A refused hello: two codes mean "for good". */
 static void
@@ -489,8 +489,7 @@ fetch_on_message(void *arg, const uint8_t *data, size_t len)
 	struct frame_env env;
 	int r;
 
-	if ((f->state != FST_HELLO && f->state != FST_UP) ||
-	    f->why[0] != '\0')
+	if ((f->state != FST_HELLO && f->state != FST_UP) || f->why[0] != '\0')
 		return;		/* closing: nobody is interested */
 	r = frame_decode_envelope(&f->jx, data, len, &env);
 	if (r == CL_NOMEM || r == CL_FORMAT) {
@@ -519,7 +518,7 @@ fetch_on_message(void *arg, const uint8_t *data, size_t len)
 	fetch_wake(f);
 }
 
-/* ----------------------------------------------------------------- engine */
+/* ------------------------------------------------------------------- engine */
 
 /* How long a state may last; WAIT sets its own, UP has its watchdog. */
 static const int64_t fetch_state_ms[FST_NSTATES] = {
@@ -534,8 +533,8 @@ static void
 fetch_enter_state(struct fetch *f, enum fetch_state state, enum fetch_event ev)
 {
 	log_debug("state", "from=%s to=%s event=%s",
-	    fetch_state_name(f->state), fetch_state_name(state),
-	    fetch_event_name(ev));
+	    fetch_state_names[f->state], fetch_state_names[state],
+	    fetch_event_names[ev]);
 	f->state = state;
 	f->state_deadline_at = fetch_state_ms[state] == 0 ? 0 :
 	    util_now_ms() + fetch_state_ms[state];
@@ -549,7 +548,7 @@ fetch_run_event(struct fetch *f, enum fetch_event ev)
 	if (row->act == NULL) {
 		/* Late news about a state that is over. */
 		log_debug("state-ignored", "state=%s event=%s",
-		    fetch_state_name(f->state), fetch_event_name(ev));
+		    fetch_state_names[f->state], fetch_event_names[ev]);
 		return;
 	}
 	fetch_enter_state(f, row->next, ev);
@@ -596,8 +595,8 @@ fetch_set_timer(struct fetch *f)
 	at = fetch_get_earlier(f->state_deadline_at, fetch_ask_get_deadline(f));
 	if (f->state == FST_UP) {
 		at = fetch_get_earlier(at, f->beat_at);
-		at = fetch_get_earlier(at, f->heard_at + 3 * f->beat_ms +
-		    HEARTBEAT_S * 1000 + 1);
+		at = fetch_get_earlier(at,
+		    f->heard_at + 3 * f->beat_ms + HEARTBEAT_S * 1000 + 1);
 		TAILQ_FOREACH(w, &f->waiting, dirty_entry)
 			at = fetch_get_earlier(at, w->out.due_at);
 	}
@@ -681,10 +680,4 @@ fetch_open(struct fetch *f, struct event_base *base)
 	if (f->turn == NULL || f->timer == NULL || f->link == NULL)
 		return CL_NOMEM;
 	return CL_OK;
-}
-
-void
-fetch_start(struct fetch *f)
-{
-	fetch_put_event(f, FEV_DUE);
 }

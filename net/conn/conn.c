@@ -108,7 +108,7 @@ conn_get_wants(const struct conn *c, int reading)
 	return tlsio_get_wants(c->io, reading, conn_has_output(c));
 }
 
-/* ------------------------------------------------------------------- input */
+/* -------------------------------------------------------------------- input */
 
 /* At most one pong waits, the latest: a flood costs the peer, not us. */
 static void
@@ -241,7 +241,7 @@ conn_drop_unfinished(struct conn *c, size_t *sump)
 	c->unfinished = 0;
 }
 
-/* ------------------------------------------------------------------ output */
+/* ------------------------------------------------------------------- output */
 
 /* After bytes were added to `out`: its time begins with the next flush. */
 static int

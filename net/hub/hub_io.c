@@ -33,8 +33,10 @@
 
 /* May frames or a request be taken from this peer now? */
 static int
-hs_is_reading(const struct hs *s)
+hs_is_reading(void *arg)
 {
+	const struct hs *s = arg;
+
 	switch (s->state) {
 	case HST_HEAD:
 		return 1;
@@ -79,15 +81,6 @@ hs_fail(struct hs *s, int r)
 	hs_run(s, HE_FAIL);
 }
 
-/* We end it, with a WebSocket close frame. */
-static void
-hs_refuse(struct hs *s, uint16_t code, const char *reason)
-{
-	hub_add_penalty(s->hub, &s->peer, PEN_PROTOCOL);
-	hs_set_end(s, AGENT_UNREACHABLE, code, reason);
-	hs_run(s, HE_CLOSE);
-}
-
 /* Two hosts have one identity, as it seems: the monitor judges. */
 static void
 hs_report_echo(struct hs *s)
@@ -112,17 +105,13 @@ hs_on_ready(void *arg)
 	hs_set_dirty(s);
 }
 
-static int
-hs_on_reading(void *arg)
-{
-	return hs_is_reading(arg);
-}
-
 static void
 hs_on_text(void *arg, const uint8_t *data, size_t len)
 {
 	struct hs *s = arg;
 
+	if (s->superseded)
+		return;
 	s->msg = data;
 	s->msg_len = len;
 	hs_run(s, HE_MESSAGE);
@@ -144,9 +133,23 @@ hs_on_close(void *arg, const struct ws_event *ev)
 	hs_run(s, HE_CLOSED);
 }
 
+/* What a fault is called, and the code it is closed with. */
+static const struct hs_fault {
+	uint16_t code;
+	const char *reason;
+} hs_faults[] = {
+	[CONN_PINGS] = { WS_CODE_POLICY, "too many pings or pongs" },
+	[CONN_BINARY] = { WS_CODE_UNSUPPORTED, "a binary message" },
+	[CONN_TOO_BIG] = { WS_CODE_TOO_BIG, "the message is too big" },
+	[CONN_NOMEM] = { WS_CODE_INTERNAL, "out of memory" },
+	[CONN_PROTOCOL] = { WS_CODE_PROTOCOL, "WebSocket protocol error" },
+};
+
+/* We end it, with a WebSocket close frame. */
 static void
 hs_on_fault(void *arg, enum conn_fault fault)
 {
+	const struct hs_fault *row = &hs_faults[fault];
 	struct hs *s = arg;
 
 	if (s->superseded) {
@@ -154,25 +157,10 @@ hs_on_fault(void *arg, enum conn_fault fault)
 		hs_set_dirty(s);
 		return;
 	}
-	switch (fault) {
-	case CONN_PINGS:
-		hs_refuse(s, WS_CODE_POLICY, "too many pings or pongs");
-		break;
-	case CONN_BINARY:
-		hs_refuse(s, WS_CODE_UNSUPPORTED, "a binary message");
-		break;
-	case CONN_TOO_BIG:
-		hs_refuse(s, WS_CODE_TOO_BIG, "the message is too big");
-		break;
-	case CONN_NOMEM:
-		hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_INTERNAL,
-		    "out of memory");
-		hs_run(s, HE_CLOSE);
-		break;
-	case CONN_PROTOCOL:
-		hs_refuse(s, WS_CODE_PROTOCOL, "WebSocket protocol error");
-		break;
-	}
+	if (fault != CONN_NOMEM)
+		hub_add_penalty(s->hub, &s->peer, PEN_PROTOCOL);
+	hs_set_end(s, AGENT_UNREACHABLE, row->code, row->reason);
+	hs_run(s, HE_CLOSE);
 }
 
 static void
@@ -181,7 +169,7 @@ hs_on_ping(void *arg)
 	hs_set_dirty(arg);
 }
 
-static const struct conn_ops hs_conn_ops = { hs_on_ready, hs_on_reading,
+static const struct conn_ops hs_conn_ops = { hs_on_ready, hs_is_reading,
 	hs_on_text, hs_on_close, hs_on_fault, hs_on_ping };
 
 int

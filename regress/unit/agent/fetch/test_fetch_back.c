@@ -136,8 +136,8 @@ put_project(const char *error, size_t len)
 	if (len > 0) {
 		message(&m, make_file(len));
 		buf_put_u64(&m.body, len);
-		ASSERT_ERR(fetch_back_on_project_file(&fetch, &m), len > 655360
-		    ? CL_TOOBIG : CL_OK);
+		ASSERT_ERR(fetch_back_on_project_file(&fetch, &m),
+		    len > 655360 ? CL_TOOBIG : CL_OK);
 		end_message(&m);
 	}
 	message(&m, -1);

@@ -52,6 +52,14 @@ fetch_ask_find(struct fetch *f, uint64_t id, uint32_t type)
 }
 
 void
+fetch_ask_set_frame(struct fetch *f, struct fetch_ask *a,
+    const struct frame_env *env, fetch_ask_fn *on_timeout)
+{
+	memcpy(a->handle, env->handle, sizeof(a->handle));
+	a->on_timeout = on_timeout;
+}
+
+void
 fetch_ask_del(struct fetch *f, struct fetch_ask *a)
 {
 	a->id = 0;

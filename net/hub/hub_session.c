@@ -365,6 +365,7 @@ hs_enter_state(struct hs *s, enum hs_state next, enum hs_event ev)
 	if (hs_is_end(next) && !hs_is_end(old)) {
 		ask_stop(&s->hub->asks, &s->asks);
 		s->paused = s->held = 0;
+		s->files_of = 0;
 		hs_report_down(s);
 	}
 }

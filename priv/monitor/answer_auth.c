@@ -204,7 +204,7 @@ answer_hello(struct monitor *mon, struct child *c, struct imsg *m)
 	if (s->state != SESSION_AUTHED)
 		return CL_STATE;
 	if ((r = answer_hello_load(m, len, &h)) == CL_NOMEM) {
-		hello_refuse(c, m->id, HELLO_GONE);
+		hello_refuse(c, m->id, HELLO_LATER);
 		return CL_OK;
 	}
 	if (r != CL_OK)
@@ -436,14 +436,15 @@ answer_who_stored(struct monitor *mon, const struct session *s,
     const char *id)
 {
 	struct store_handle row;
-	int result = WHO_UNKNOWN;
+	int result, r;
 
 	memset(&row, 0, sizeof(row));
-	if (store_find_handle(mon->store, id, &row) == CL_OK) {
-		if (strcmp(row.agent_id, s->agent->row.agent_id) != 0)
-			result = WHO_FOREIGN;
-		store_handle_clear(&row);
-	}
+	r = store_find_handle(mon->store, id, &row);
+	if (r != CL_OK && r != CL_NOTFOUND)
+		return WHO_LATER;
+	result = r == CL_OK && strcmp(row.agent_id,
+	    s->agent->row.agent_id) != 0 ? WHO_FOREIGN : WHO_UNKNOWN;
+	store_handle_clear(&row);
 	return result;
 }
 
@@ -469,8 +470,9 @@ answer_who(struct monitor *mon, struct child *c, struct imsg *m)
 			result = answer_who_stored(mon, s, id);
 		else if (h->agent != s->agent)
 			result = WHO_FOREIGN;
-		else if (hello_open_handle(mon, s, h) == CL_OK)
-			result = WHO_YOURS;
+		else
+			result = hello_open_handle(mon, s, h) == CL_OK ?
+			    WHO_YOURS : WHO_LATER;
 	}
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u8(&b, (uint8_t)result);

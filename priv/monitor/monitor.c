@@ -68,6 +68,7 @@ static mon_handler_fn *const mon_handlers[0x400] = {
 	[MSG_REFRESH_ANS] = answer_refresh_ans,
 	[MSG_HANDLE_STATUS] = answer_handle_status,
 	[MSG_HANDLE_PROGRESS] = answer_handle_progress,
+	[MSG_HANDLE_FILES] = answer_handle_files,
 	[MSG_HANDLE_LOST] = answer_handle_lost,
 	[MSG_RESULT_TAKE] = answer_result_take,
 	[MSG_RESULT_END] = answer_result_end,

@@ -490,5 +490,47 @@ test_revoke(void)
 	mt_stop();
 }
 
+/* Places of sessions, when a worker is not to be trusted. */
+static void
+test_places(void)
+{
+	struct mt_device d, one;
+	struct agent *a;
+	struct imsg m;
+	unsigned int i;
+
+	mt_start();
+	mt_connect(&d, MT_NET1, "edge", NULL);
+	mt_connect(&one, MT_NET2, "other", NULL);
+	a = agents_find(&mt.agents, d.agent_id);
+
+	TEST_START("one credential takes a few places and no more");
+	for (i = 1; i < AGENT_SESSIONS_MAX; i++)
+		ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
+	mt_drain(MT_NET1);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_UNAVAILABLE);
+
+	TEST_START("the oldest that was not welcomed makes room");
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET2, d.credential), AUTH_UNAVAILABLE);
+	mt_expect(MT_NET1, MSG_SESSION_DROP, &m);
+	d.session = buf_get_u64(&m.body);
+	d.net = MT_NET1;
+	ASSERT_TRUE(d.session != a->session);
+	mt_down(&d, AGENT_OFFLINE);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET2, d.credential), AUTH_OK);
+
+	TEST_START("one worker never has them all");
+	free(mt.conf.net_workers);
+	mt.conf.net_workers = strdup("2");
+	mt.conf.max_agents = 12;
+	for (i = 0; i < 2; i++)
+		ASSERT_INT_EQ(mt_auth(&one, MT_NET1, one.credential),
+		    AUTH_OK);
+	ASSERT_INT_EQ(mt_auth(&one, MT_NET1, one.credential),
+	    AUTH_UNAVAILABLE);
+	ASSERT_INT_EQ(mt_auth(&one, MT_NET2, one.credential), AUTH_OK);
+	mt_stop();
+}
+
 UNIT_MAIN(test_identity, test_supersede, test_run, test_foreign_status,
-    test_label, test_rehydrate, test_revoke)
+    test_label, test_rehydrate, test_revoke, test_places)

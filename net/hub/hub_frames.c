@@ -321,7 +321,8 @@ hf_log_chunk(struct hs *s, const struct frame_env *env,
 		    cl_strerror(r));
 	if (!h->failing && h->stored > h->acked &&
 	    h->stored - h->acked >= LOG_ACK_LEN &&
-	    hlog_flush(&hub->logs, h, hub->now) == CL_OK)
+	    hlog_settle(&hub->logs, h, hub->now) == CL_OK &&
+	    h->indexed > h->acked)
 		(void)hs_put_ack(s, h);
 	return HE_NONE;
 }

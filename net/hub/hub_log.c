@@ -369,14 +369,50 @@ hlog_put_gap(struct hlog *h, const struct hlog_chunk *c)
 	return CL_OK;
 }
 
+/* What the index may grow to; beyond, its records only get longer. */
+static uint64_t
+hlog_get_quota(const struct hlog *h)
+{
+	uint64_t all = h->log_limit != 0 ? h->log_limit : 64 * 1048576 +
+	    h->log_len;
+
+	return all / HLOG_INDEX_SHARE > HLOG_INDEX_MIN ?
+	    all / HLOG_INDEX_SHARE : HLOG_INDEX_MIN;
+}
+
+static int
+hlog_is_coarse(const struct hlog *h)
+{
+	return h->index_len >= hlog_get_quota(h) / 2;
+}
+
 /* 1 when the record under way can take this chunk too. */
 static int
 hlog_is_fitting(const struct hlog *h, const struct hlog_chunk *c, int kind)
 {
-	return h->rec.wire_len == 0 || (h->rec.kind == kind &&
-	    h->rec.stream == c->stream &&
+	if (h->rec.wire_len == 0)
+		return 1;
+	if (hlog_is_coarse(h))
+		return h->rec.kind == kind && c->len <= HLOG_COARSE_MAX -
+		    h->rec_len;
+	return h->rec.kind == kind && h->rec.stream == c->stream &&
 	    c->len <= MAX_LOG_INDEX_GAP_LEN - h->rec.file_len &&
-	    h->rec.wire_len < MAX_LOG_INDEX_GAP_LEN);
+	    h->rec.wire_len < MAX_LOG_INDEX_GAP_LEN;
+}
+
+/* What is missing before a chunk: a record of its own, or the length of the
+ * one under way. */
+static int
+hlog_pass_gap(struct hlog *h, const struct hlog_chunk *c, int kind)
+{
+	if (c->off <= h->stored)
+		return CL_OK;
+	if (!hlog_is_coarse(h) || h->rec.wire_len == 0 ||
+	    !hlog_is_fitting(h, c, kind))
+		return hlog_put_gap(h, c);
+	h->rec.wire_len += c->off - h->stored;
+	h->stored = c->off;
+	return CL_OK;
 }
 
 /* Write a chunk that begins at or after `stored`.  Nothing has changed
@@ -387,12 +423,12 @@ hlog_store(struct hlog *h, const struct hlog_chunk *c, uint64_t wire_len,
 {
 	int r, kind = LOGINDEX_DATA;
 
-	if (c->off > h->stored && (r = hlog_put_gap(h, c)) != CL_OK)
-		return r;
 	if (h->no_punch && h->log_limit != 0 &&
 	    (h->log_len >= h->log_limit ||
 	    c->len > h->log_limit - h->log_len))
 		kind = LOGINDEX_CUT;
+	if ((r = hlog_pass_gap(h, c, kind)) != CL_OK)
+		return r;
 	if (!hlog_is_fitting(h, c, kind) &&
 	    (r = hlog_flush_record(h)) != CL_OK)
 		return r;
@@ -412,7 +448,10 @@ hlog_store(struct hlog *h, const struct hlog_chunk *c, uint64_t wire_len,
 		h->rec.kind = (uint8_t)kind;
 		h->rec.stream = c->stream;
 		h->rec_at = now;
-	}
+		h->rec_len = 0;
+	} else if (h->rec.stream != c->stream)
+		h->rec.stream = LOGINDEX_COMBINED;
+	h->rec_len += c->len;
 	h->rec.wire_len += wire_len;
 	h->stored += wire_len;
 	if (kind == LOGINDEX_DATA) {
@@ -578,6 +617,26 @@ hlog_flush(struct hlog_table *t, struct hlog *h, int64_t now)
 	return r;
 }
 
+/* How long an index record may wait: a log of very many small pieces must
+ * not grow an index larger than itself. */
+static int64_t
+hlog_get_delay(const struct hlog *h)
+{
+	if (hlog_is_coarse(h))
+		return 100 * HLOG_INDEX_MS;
+	return h->index_len < 1048576 ? HLOG_INDEX_MS : 10 * HLOG_INDEX_MS;
+}
+
+int
+hlog_settle(struct hlog_table *t, struct hlog *h, int64_t now)
+{
+	if (h->opened && !h->failing && hlog_is_coarse(h) &&
+	    h->rec.wire_len != 0 && h->rec_len < HLOG_COARSE_LEN &&
+	    now - h->rec_at < hlog_get_delay(h))
+		return CL_OK;
+	return hlog_flush(t, h, now);
+}
+
 void
 hlog_shut(struct hlog_table *t, struct hlog *h, int64_t now)
 {
@@ -602,17 +661,6 @@ hlog_report(struct hlog *h, int64_t now, hlog_progress_fn *fn, void *ctx)
 	h->told_gapped = h->gapped;
 	h->told_at = now;
 	fn(ctx, h);
-}
-
-/* How long an index record may wait: a log of very many small pieces must
- * not grow an index larger than itself. */
-static int64_t
-hlog_get_delay(const struct hlog *h)
-{
-	if (h->index_len < 1048576)
-		return HLOG_INDEX_MS;
-	return h->index_len < 8 * 1048576 ? 10 * HLOG_INDEX_MS :
-	    100 * HLOG_INDEX_MS;
 }
 
 int

@@ -27,6 +27,15 @@
 #define HLOG_RETRY_MS 250		/* after a failed write */
 #define HLOG_HOLD_MS 60000		/* an end waits for the disk */
 #define HLOG_CUT_PIECES 16		/* the middle goes in such pieces */
+/*
+ * The index has a quarter of LogLimit.  When half of that is used, its
+ * records become coarse: streams are not told apart, a gap is told by the
+ * lengths alone, and none is written for less than this, or for longer.
+ */
+#define HLOG_INDEX_SHARE 4
+#define HLOG_INDEX_MIN 65536
+#define HLOG_COARSE_LEN 32768
+#define HLOG_COARSE_MAX 1048576
 
 struct hlog_wait;
 struct hlog_cut;
@@ -74,6 +83,7 @@ struct hlog {
 	uint64_t log_limit;		/* 0: none */
 	struct logindex_record rec;	/* not yet in the index; wire_len 0:
 					 * none */
+	uint64_t rec_len;		/* bytes of text in it */
 	int64_t rec_at;
 	TAILQ_HEAD(, hlog_wait) waits;
 	size_t waiting_len;
@@ -162,6 +172,11 @@ int hlog_put(struct hlog_table *t, struct hlog *h,
  */
 int hlog_keep(struct hlog_table *t, struct hlog *h,
     const struct hlog_chunk *c, uint64_t wire_len, int64_t now);
+/*
+ * Before an acknowledgement: bring the index up to date, if what would be
+ * gained is worth a record (`indexed` says how far it is).
+ */
+int hlog_settle(struct hlog_table *t, struct hlog *h, int64_t now);
 /* Bring the index up to date: after CL_OK everything up to `stored` is in
  * both files. */
 int hlog_flush(struct hlog_table *t, struct hlog *h, int64_t now);

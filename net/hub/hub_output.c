@@ -39,9 +39,9 @@ hs_report_progress(void *ctx, struct hlog *h)
 int
 hs_put_ack(struct hs *s, struct hlog *h)
 {
-	struct frame_log_ack ack = { (int64_t)h->stored };
+	struct frame_log_ack ack = { (int64_t)h->indexed };
 
-	h->acked = h->stored;
+	h->acked = h->indexed;
 	CRASH_POINT("ack.hub");
 	return hs_put_frame(s, FRAME_LOG_ACK, s->negotiated, NULL, h->id,
 	    &ack);
@@ -69,10 +69,11 @@ hs_flush_logs(struct hs *s, int ack)
 
 	while ((h = hlog_next(&s->logs, h)) != NULL) {
 		/* What is not on file is not acknowledged. */
-		if (hlog_flush(&hub->logs, h, hub->now) != CL_OK)
+		if ((ack ? hlog_settle : hlog_flush)(&hub->logs, h,
+		    hub->now) != CL_OK)
 			continue;
 		hlog_report(h, hub->now, hs_report_progress, hub);
-		if (ack && h->stored > h->acked)
+		if (ack && h->indexed > h->acked)
 			(void)hs_put_ack(s, h);
 	}
 }

@@ -440,5 +440,41 @@ test_rest(void)
 	close(two);
 }
 
+/* Streams that alternate a byte at a time, beats, and a gap now and then. */
+static void
+test_small_pieces(void)
+{
+	struct logindex_state st;
+	struct stat sb;
+	uint64_t off = 0;
+	int64_t now = 1000;
+	unsigned int i;
+
+	TEST_START("an index has a quarter of what its log may have");
+	set_up(1048576);
+	for (i = 0; i < 200000; i++) {
+		struct hlog_chunk c = { .off = off, .text = "x", .len = 1,
+			.stream = (uint8_t)(1 + i % 2), .time = 5 };
+
+		ASSERT_ERR(hlog_put(&t, h, &c, now), CL_OK);
+		off += i % 100 == 99 ? 3 : 1;
+		if (i % 10 != 0)
+			continue;
+		now++;
+		ASSERT_ERR(hlog_settle(&t, h, now), CL_OK);
+	}
+	ASSERT_U64_EQ(h->stored, off - 2);
+	ASSERT_ERR(hlog_flush(&t, h, now), CL_OK);
+	ASSERT_U64_EQ(h->indexed, h->stored);
+	ASSERT_INT_EQ(fstat(index_fd, &sb), 0);
+	ASSERT_INT_LE(sb.st_size, 1048576 / HLOG_INDEX_SHARE);
+
+	TEST_START("offsets stay exact");
+	ASSERT_ERR(logindex_load(log_fd, index_fd, 0, &st), CL_OK);
+	ASSERT_U64_EQ(st.received, off - 2);
+	ASSERT_U64_EQ(st.log_len, 200000);
+	ASSERT_TRUE(st.gapped);
+}
+
 UNIT_MAIN(test_rest, test_rules, test_counting, test_index, test_timer,
-    test_full_disk, test_limit)
+    test_full_disk, test_limit, test_small_pieces)

@@ -220,7 +220,8 @@ enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
 enum { REVOKE_SCRUB = 1, REVOKE_KILL };
 /* What a workload was asked to return. */
 enum { WORK_NONE, WORK_PUSH, WORK_BUNDLE, WORK_UNKNOWN };
-/* Room for returned work: there is; not for this agent, not in the hub. */
+/* Room for returned work: there is; not for this agent, not in the hub;
+ * it cannot be kept, or not now. */
 enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED, TAKE_LATER };
 
 /* ------------------------------------------------------------ hub-ctl

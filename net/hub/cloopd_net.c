@@ -106,6 +106,7 @@ net_set_tick(struct hub *hub, int busy)
 	int64_t ms = NET_IDLE_MS;
 
 	if (hub->sessions.nyoung > 0 || hub->sessions.nrequests > 0 ||
+	    hub->sessions.nagain > 0 ||
 	    hub->asks.nasks > 0 || hub->listeners.pause_until != 0 ||
 	    hub->stop_at != 0)
 		ms = NET_TICK_MS;

@@ -101,6 +101,7 @@ struct hs_table {
 	struct hs_queue dirty;	/* to be settled at the end of the turn */
 	struct hs_queue waiting;	/* handshakes, for time in a turn */
 	size_t nyoung, nlive, nrequests;
+	size_t nagain;		/* sessions with again_at */
 	size_t assembling;	/* bytes of unfinished messages */
 	int64_t handshakes_end;		/* none in this turn after it */
 	int64_t reads_end;		/* only little of each after it */
@@ -170,6 +171,7 @@ struct hs {
 	char *unknown_id;		/* last handle nobody knows */
 	int64_t unknown_at;
 	uint64_t files_of;	/* the handle whose files are waited for */
+	int64_t again_at;	/* the frame in msg is judged again; 0 */
 	struct hs_requests requests;
 	size_t nrequests;
 	struct hs_ships ships;		/* branches under way */

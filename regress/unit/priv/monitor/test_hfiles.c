@@ -14,6 +14,7 @@
 
 #include "priv/monitor/hello.h"
 #include "priv/monitor/hfiles.h"
+#include "priv/monitor/hwork.h"
 #include "priv/monitor/life.h"
 #include "montest.h"
 
@@ -246,6 +247,28 @@ test_renew(void)
 	mt_stop();
 }
 
+/* A chunk of a bundle came; a TAKE_*. */
+static int
+take_room(struct mt_device *d, uint64_t number)
+{
+	struct imsg m;
+	struct buf b;
+	int result;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, d->session);
+	buf_put_u64(&b, number);
+	buf_put_u8(&b, 1);
+	buf_put_u32(&b, 100);
+	buf_put_u32(&b, 100);
+	mt_say(d->net, MSG_RESULT_TAKE, 98, &b, -1);
+	mon_end_turn(&mt);
+	mt_expect(d->net, MSG_RESULT_TAKE_ANS, &m);
+	result = buf_get_u8(&m.body);
+	imsg_free(&m);
+	return result;
+}
+
 /* What cannot be told now ends nothing. */
 static void
 test_later(void)
@@ -289,6 +312,13 @@ test_later(void)
 	ASSERT_INT_EQ(ask_files(&d, h->row.number, 0), FILES_OK);
 	ASSERT_U64_EQ(h->row.received, 10);
 	ASSERT_INT_EQ(mt.children[MT_NET1].state, MS_SERVING);
+
+	TEST_START("nor does it fail a bundle that comes back");
+	h->work->asked = WORK_BUNDLE;
+	ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ASSERT_INT_EQ(take_room(&d, h->row.number), TAKE_LATER);
+	ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+	ASSERT_INT_EQ(take_room(&d, h->row.number), TAKE_OK);
 	mt_stop();
 }
 

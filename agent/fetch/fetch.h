@@ -415,6 +415,7 @@ int fetch_back_step(struct fetch_work *w);
 /* A link is new: everything again, from its beginning. */
 void fetch_back_restart(struct fetch_work *w);
 /* The hub refused a chunk. */
-void fetch_back_refuse(struct fetch_work *w, const struct frame_error *e);
+void fetch_back_refuse(struct fetch *f, const struct frame_env *env,
+    const struct frame_error *e);
 
 #endif

@@ -9,6 +9,8 @@
  */
 #include "fetch.h"
 
+#include <bsd/stdlib.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include "common/model/devjob.h"
 
 #define BACK_CHUNK_LEN 262144
+#define BACK_ID "wb-"	/* and the slot: the id of a chunk */
 #define MAX_PROJECT_LEN 655360
 #define BACK_VERSION_RESULT 4
 #define BACK_VERSION_PROJECT 13
@@ -227,6 +230,7 @@ fetch_back_send_chunk(struct fetch_work *w)
 	struct frame_result_chunk c;
 	uint64_t left = b->bundle_len - b->bundle_off;
 	size_t want = left < BACK_CHUNK_LEN ? (size_t)left : BACK_CHUNK_LEN;
+	char id[32];
 	ssize_t n;
 	int r;
 
@@ -242,7 +246,10 @@ fetch_back_send_chunk(struct fetch_work *w)
 	}
 	c.offset = (int64_t)b->bundle_off;
 	c.data_len = (size_t)n;
-	r = fetch_send(w->f, FRAME_RESULT_CHUNK, NULL, w->handle, &c, NULL);
+	/* A refusal names no workload, but repeats the id of the chunk. */
+	(void)snprintf(id, sizeof(id), BACK_ID "%llu",
+	    (unsigned long long)w->slot);
+	r = fetch_send(w->f, FRAME_RESULT_CHUNK, id, w->handle, &c, NULL);
 	free(c.data);
 	if (r == CL_OK)
 		b->bundle_off += (uint64_t)n;
@@ -294,9 +301,21 @@ fetch_back_restart(struct fetch_work *w)
 }
 
 void
-fetch_back_refuse(struct fetch_work *w, const struct frame_error *e)
+fetch_back_refuse(struct fetch *f, const struct frame_env *env,
+    const struct frame_error *e)
 {
-	if (w->back.bundle_fd == -1 || w->back.refused != NULL)
+	struct fetch_work *w;
+	const char *why;
+	long long slot;
+
+	if (rule_is_empty(e->code) ||
+	    strcmp(e->code, "write_back_failed") != 0 ||
+	    strncmp(env->id, BACK_ID, strlen(BACK_ID)) != 0)
+		return;
+	slot = strtonum(env->id + strlen(BACK_ID), 0, INT64_MAX, &why);
+	if (why != NULL ||
+	    (w = fetch_work_find_slot(f, (uint64_t)slot)) == NULL ||
+	    w->back.bundle_fd == -1 || w->back.refused != NULL)
 		return;
 	w->back.refused = strdup(rule_is_empty(e->message) ?
 	    "the hub refused the returned work" : e->message);

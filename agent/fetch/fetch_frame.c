@@ -359,11 +359,8 @@ fetch_frame_on_error(struct fetch *f, const struct frame_env *env,
     void *payload)
 {
 	struct frame_error *e = payload;
-	struct fetch_work *w;
 
-	if (e->code != NULL && strcmp(e->code, "write_back_failed") == 0 &&
-	    (w = fetch_work_find_handle(f, env->handle)) != NULL)
-		fetch_back_refuse(w, e);
+	fetch_back_refuse(f, env, e);
 	log_warn("hub-error", "id=%s code=%s message=%s", log_q(env->id),
 	    log_q(e->code), log_q(e->message));
 }

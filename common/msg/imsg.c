@@ -15,6 +15,8 @@
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,6 +33,7 @@ struct imsg_out {
 
 /* Room for more descriptors than allowed: a second one is seen, not lost. */
 #define IMSG_MAX_FDS 4
+#define IMSG_CALM 128	/* so many free numbers are plenty */
 union imsg_control {
 	struct cmsghdr align;
 	char space[CMSG_SPACE(IMSG_MAX_FDS * sizeof(int))];
@@ -145,6 +148,32 @@ imsg_parse(struct imsg_chan *c, size_t len, struct imsg *m)
 	return 0;
 }
 
+/*
+ * A descriptor that finds no number here is dropped by the kernel, and its
+ * message is of no use without it: is there one, before anything is read?
+ * The lowest free number is given out first, so that a free one far above it
+ * lets the next messages do without the question.
+ */
+static int
+imsg_has_room(int fd)
+{
+	static unsigned int calm;
+	int low, high;
+
+	if (calm > 0) {
+		calm--;
+		return 1;
+	}
+	if ((low = fcntl(fd, F_DUPFD_CLOEXEC, 0)) == -1)
+		return errno != EMFILE;
+	if ((high = fcntl(fd, F_DUPFD_CLOEXEC, low + IMSG_CALM)) != -1) {
+		calm = IMSG_CALM / 2;
+		close(high);
+	}
+	close(low);
+	return 1;
+}
+
 int
 imsg_read(struct imsg_chan *c, struct imsg *m)
 {
@@ -158,6 +187,11 @@ imsg_read(struct imsg_chan *c, struct imsg *m)
 
 	memset(m, 0, sizeof(*m));
 	m->fd = -1;
+	if (!imsg_has_room(c->fd)) {
+		c->nshort++;
+		(void)poll(NULL, 0, IMSG_SHORT_MS);
+		return CL_INCOMPLETE;
+	}
 	memset(&control, 0, sizeof(control));
 	do
 		n = recvmsg(c->fd, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
@@ -170,6 +204,12 @@ imsg_read(struct imsg_chan *c, struct imsg *m)
 	nfds = imsg_get_fds(&mh, fds, &bad);
 	if (n == 0 && nfds == 0)
 		return CL_EOF;
+	if ((mh.msg_flags & MSG_CTRUNC) != 0 && nfds == 0) {
+		/* Ours all the same: none was free after all. */
+		c->nshort++;
+		errno = EMFILE;
+		return CL_SYSTEM;
+	}
 	if (bad || nfds > 1 || (mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
 		r = CL_FORMAT;
 	else

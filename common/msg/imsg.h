@@ -7,7 +7,8 @@
  * MSG_BODY_MAX bytes, at most one descriptor.  The kernel keeps message
  * boundaries and ties a descriptor to its message.  A truncated message, a
  * wrong length, or more than one descriptor is CL_FORMAT: the peer broke
- * the rules and the caller ends it.  No knowledge of libevent.
+ * the rules and the caller ends it.  When this process has no descriptor
+ * free, that is a pause and nobody's fault.  No knowledge of libevent.
  */
 #ifndef CLOOP_IMSG_H
 #define CLOOP_IMSG_H
@@ -18,6 +19,7 @@
 #include "buf.h"
 
 #define IMSG_HEADER_LEN 16
+#define IMSG_SHORT_MS 20
 #define MSG_MAX (16 * 1024)
 #define MSG_BODY_MAX (MSG_MAX - IMSG_HEADER_LEN)
 
@@ -38,6 +40,7 @@ struct imsg_chan {
 	size_t queued_len;	/* bytes, with headers */
 	size_t max_queued;	/* messages; imsg_compose is CL_LIMIT above */
 	uint8_t *in;		/* MSG_MAX bytes */
+	uint64_t nshort;	/* times there was no descriptor free */
 };
 
 /* A non-blocking, close-on-exec SEQPACKET pair.  CL_SYSTEM. */
@@ -49,9 +52,11 @@ int imsg_init(struct imsg_chan *c, int fd, size_t max_queued);
 void imsg_clear(struct imsg_chan *c);
 
 /*
- * Read one message.  CL_OK; CL_INCOMPLETE: none there now; CL_EOF: peer is
- * gone; CL_FORMAT: violation; CL_SYSTEM.  m->body borrows until the next
- * imsg_read; m->fd is the caller's to close or to take (imsg_take_fd).
+ * Read one message.  CL_OK; CL_INCOMPLETE: none there now, or no descriptor
+ * is free here (nshort counts, after a pause of IMSG_SHORT_MS; the message
+ * stays where it is); CL_EOF: peer is gone; CL_FORMAT: violation; CL_SYSTEM.
+ * m->body borrows until the next imsg_read; m->fd is the caller's to close
+ * or to take (imsg_take_fd).
  */
 int imsg_read(struct imsg_chan *c, struct imsg *m);
 /* The descriptor, which becomes the caller's; m->fd turns -1. */

@@ -84,10 +84,14 @@ enum msg_dir {
  * ORIGIN_REFUSED str origin, str host, str peer
  * FOREIGN	u64 session, str handle, str type   (after WHO said foreign)
  * WHO		u64 session, str handle
- * WHO_ANS	u8 (WHO_*); when WHO_YOURS the HANDLE_OPEN came before
+ * WHO_ANS	u8 (WHO_*); when WHO_YOURS the HANDLE_OPEN came before;
+ *		WHO_LATER: it cannot be told now
  * HANDLE_OPEN	u64 handle, u64 session, str handle_id, u64 received,
  *		u8 state (HS_*), b gapped, u64 log_limit
- *		                              fd: log file, O_RDWR|O_APPEND
+ * HANDLE_FILES	u64 session, u64 handle, b renew: the files of its output,
+ *		when there is some; renew: the index makes no sense
+ * HANDLE_FILES_ANS u64 handle, u8 (FILES_*); with FILES_OK came before it:
+ * HANDLE_LOG	u64 handle     fd: log file, O_RDWR|O_APPEND
  * HANDLE_INDEX	u64 handle     fd: log index, O_RDWR|O_APPEND (logindex.h)
  * HANDLE_SHUT	u64 handle     closed at the hub: ignore further output; after
  *		a terminal status: it is on disk
@@ -121,7 +125,7 @@ enum msg_dir {
  *		(common/model/leasemsg.h)
  * Work that goes and comes:
  * HANDLE_WORK	u64 handle, u8 asked (WORK_*), u64 cap, b seeded, b over,
- *		str branch, str failure ("" none).  After HANDLE_INDEX, of
+ *		str branch, str failure ("" none).  After HANDLE_OPEN, of
  *		handles that return something or may
  * RESULT_TAKE	u64 session, u64 handle, b restart, u32 min, u32 max
  *		room in the budget for bytes that came; restart gives back
@@ -159,7 +163,7 @@ enum msg_dir {
 	X(FOREIGN, 0x0120, N2M, MS_LIVE, 16, 512, 0, 0)                        \
 	X(WHO, 0x0122, N2M, MS_LIVE, 13, 256, 0, 0)                            \
 	X(WHO_ANS, 0x0123, M2N, MS_LIVE, 1, 1, 0, 0)                           \
-	X(HANDLE_OPEN, 0x0124, M2N, MS_LIVE, 39, 256, 1, 0)                    \
+	X(HANDLE_OPEN, 0x0124, M2N, MS_LIVE, 39, 256, 0, 0)                    \
 	X(HANDLE_INDEX, 0x0126, M2N, MS_LIVE, 8, 8, 1, 0)                      \
 	X(HANDLE_SHUT, 0x0128, M2N, MS_LIVE, 8, 8, 0, 0)                       \
 	X(HANDLE_FORGET, 0x012a, M2N, MS_LIVE, 8, 8, 0, 0)                     \
@@ -182,6 +186,9 @@ enum msg_dir {
 	X(REFRESH, 0x0142, M2N, MS_LIVE, 12, 12, 1, 0)                         \
 	X(REFRESH_ANS, 0x0143, N2M, MS_LIVE, 10, B_MAX, 0, 0)                  \
 	X(SESSION_ECHO, 0x0144, N2M, MS_LIVE, 8, 8, 0, 0)                      \
+	X(HANDLE_FILES, 0x0146, N2M, MS_LIVE, 17, 17, 0, 0)                    \
+	X(HANDLE_FILES_ANS, 0x0147, M2N, MS_LIVE, 9, 9, 0, 0)                  \
+	X(HANDLE_LOG, 0x0148, M2N, MS_LIVE, 8, 8, 1, 0)                        \
 	X(HANDLE_WORK, 0x0170, M2N, MS_LIVE, 27, 1024, 0, 0)                   \
 	X(RESULT_TAKE, 0x0172, N2M, MS_LIVE, 25, 25, 0, 0)                     \
 	X(RESULT_TAKE_ANS, 0x0173, M2N, MS_LIVE, 5, 5, 0, 0)                   \
@@ -194,12 +201,13 @@ enum msg_dir {
 
 enum { AUTH_OK, AUTH_DENIED, AUTH_UNAVAILABLE, AUTH_FAILED };
 enum { HELLO_OK, HELLO_UNAUTHORIZED, HELLO_VERSION, HELLO_GONE,
-	HELLO_DUPLICATE };
+	HELLO_DUPLICATE, HELLO_LATER };
 enum { VERDICT_CONTINUE = 1, VERDICT_TERMINATE };
 enum { WHY_NONE, WHY_UNKNOWN, WHY_ABANDONED };
 enum { AGENT_ONLINE, AGENT_OFFLINE, AGENT_UNREACHABLE };
 enum { DROP_SUPERSEDED = 1, DROP_REVOKED, DROP_SHUTDOWN, DROP_FOREIGN };
-enum { WHO_UNKNOWN, WHO_FOREIGN, WHO_YOURS };
+enum { WHO_UNKNOWN, WHO_FOREIGN, WHO_YOURS, WHO_LATER };
+enum { FILES_OK, FILES_LATER, FILES_GONE };
 /* Handle states. */
 enum { HS_PENDING = 1, HS_RUNNING, HS_EXITED, HS_FAILED, HS_KILLED,
 	HS_UNKNOWN };
@@ -212,8 +220,9 @@ enum { PEN_AUTH = 1, PEN_PROTOCOL, PEN_CRASH };
 enum { REVOKE_SCRUB = 1, REVOKE_KILL };
 /* What a workload was asked to return. */
 enum { WORK_NONE, WORK_PUSH, WORK_BUNDLE, WORK_UNKNOWN };
-/* Room for returned work: there is; not for this agent, not in the hub. */
-enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED };
+/* Room for returned work: there is; not for this agent, not in the hub;
+ * it cannot be kept, or not now. */
+enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED, TAKE_LATER };
 
 /* ------------------------------------------------------------ hub-ctl
  * cloopd-ctl <-> monitor set-up:

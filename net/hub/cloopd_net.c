@@ -46,12 +46,16 @@
 static void
 net_read_channel(struct hub *hub)
 {
+	uint64_t nshort = hub->chan.nshort;
 	struct imsg m;
 	int i, r;
 
 	for (i = 0; i < NET_BATCH; i++) {
-		if ((r = imsg_read(&hub->chan, &m)) == CL_INCOMPLETE)
+		if ((r = imsg_read(&hub->chan, &m)) == CL_INCOMPLETE) {
+			if (hub->chan.nshort != nshort)
+				hlog_shed(&hub->logs);
 			return;
+		}
 		if (r == CL_EOF)
 			_exit(0);
 		if (r != CL_OK)
@@ -102,6 +106,7 @@ net_set_tick(struct hub *hub, int busy)
 	int64_t ms = NET_IDLE_MS;
 
 	if (hub->sessions.nyoung > 0 || hub->sessions.nrequests > 0 ||
+	    hub->sessions.nagain > 0 ||
 	    hub->asks.nasks > 0 || hub->listeners.pause_until != 0 ||
 	    hub->stop_at != 0)
 		ms = NET_TICK_MS;
@@ -158,6 +163,7 @@ net_run_turn(struct hub *hub, int *morep)
 		fatal("event-loop", "reason=%s", cl_strerror(CL_SYSTEM));
 	hub->now = util_now_ms();
 	busy = hlog_on_time(&hub->logs, hub->now, hs_report_progress, hub);
+	hs_ask_waiting(hub);
 	hs_release_ends(hub);
 	net_write_channel(hub);
 	*morep = hs_settle_all(hub);
@@ -214,15 +220,19 @@ net_confine(struct hub *hub)
 	struct self_opts o = { .profile = SELF_NET, .user = USER_NET };
 	char text[SELF_REPORT_MAX];
 	struct self_report rep;
+	uint64_t conns = (uint64_t)hub->conf.max_agents +
+	    hub->conf.max_pending + 2 * HL_FD_RESERVE;
 	struct rlimit rl;
 	int r;
 
-	/* Two files a running workload, one connection an agent. */
-	o.nofile = (uint64_t)hub->conf.max_agents * 3 +
-	    hub->conf.max_pending + 2 * HL_FD_RESERVE;
+	/* One connection an agent; a workload has its two files open while
+	 * it says something. */
+	o.nofile = conns + (uint64_t)hub->conf.max_agents * 2;
 	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && o.nofile > rl.rlim_max)
 		o.nofile = rl.rlim_max;
 	hub->listeners.max_fds = o.nofile;
+	hub->logs.max_opened = (o.nofile > 2 * conns ? o.nofile - conns :
+	    o.nofile / 2) / 2;
 	if ((r = self_confine(&o, &rep)) != CL_OK)
 		fatal("confine", "step=%s reason=%s", rep.step,
 		    cl_strerror(r));

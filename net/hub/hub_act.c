@@ -490,6 +490,9 @@ hs_on_hello(void *ctx, uint64_t conn, struct imsg *m)
 	else if (result == HELLO_VERSION)
 		(void)hs_refuse_hello(s, s->hello->id, "version_unsupported",
 		    "no common protocol version");
+	else if (result == HELLO_LATER)
+		hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_TRY_LATER,
+		    "this hub cannot tell now; come again");
 	else if (result == HELLO_DUPLICATE)
 		/* Neither of the codes that make an agent stop for good: it
 		 * may be the one the identity was given to. */

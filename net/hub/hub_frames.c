@@ -25,6 +25,7 @@
 #define HF_UNKNOWN 0x02	/* error{unknown_handle} when nobody has it */
 #define HF_LOUD 0x04	/* error{protocol} when it cannot be decoded */
 #define HF_REPLY 0x08	/* only ever the answer to a request */
+#define HF_FILES 0x10	/* the files of its output are needed */
 
 union hf_payload {
 	struct frame_hello hello;
@@ -57,61 +58,6 @@ typedef enum hs_event hf_fn(struct hs *s, const struct frame_env *env,
     const union hf_payload *p, struct hlog *h);
 
 /* ---------------------------------------------------------------- reports */
-
-void
-hs_report_progress(void *ctx, struct hlog *h)
-{
-	struct buf b;
-
-	buf_init(&b, 32);
-	buf_put_u64(&b, h->number);
-	buf_put_u64(&b, h->stored);
-	buf_put_u8(&b, h->gapped);
-	CRASH_POINT("log.told");
-	(void)hub_send(ctx, MSG_HANDLE_PROGRESS, 0, &b, -1);
-	buf_clear(&b);
-}
-
-static int
-hs_put_ack(struct hs *s, struct hlog *h)
-{
-	struct frame_log_ack ack = { (int64_t)h->stored };
-
-	h->acked = h->stored;
-	CRASH_POINT("ack.hub");
-	return hs_put_frame(s, FRAME_LOG_ACK, s->negotiated, NULL, h->id,
-	    &ack);
-}
-
-void
-hs_confirm_end(struct hs *s, struct hlog *h)
-{
-	struct frame_log_ack ack;
-
-	CRASH_POINT("end.confirmed");
-	h->saved = 1;
-	/* All of it, whatever was given up: nothing more is wanted. */
-	ack.offset = (int64_t)(h->final > h->stored ? h->final : h->stored);
-	if (s->state == HST_LIVE)
-		(void)hs_put_frame(s, FRAME_LOG_ACK, s->negotiated, NULL,
-		    h->id, &ack);
-}
-
-void
-hs_flush_logs(struct hs *s, int ack)
-{
-	struct hlog *h = NULL;
-	struct hub *hub = s->hub;
-
-	while ((h = hlog_next(&s->logs, h)) != NULL) {
-		/* What is not on file is not acknowledged. */
-		if (hlog_flush(&hub->logs, h, hub->now) != CL_OK)
-			continue;
-		hlog_report(h, hub->now, hs_report_progress, hub);
-		if (ack && h->stored > h->acked)
-			(void)hs_put_ack(s, h);
-	}
-}
 
 void
 hs_report_down(struct hs *s)
@@ -199,6 +145,10 @@ hs_on_who(void *ctx, uint64_t conn, struct imsg *m)
 	who = buf_get_u8(&m->body);
 	if (buf_end(&m->body) != CL_OK)
 		fatal("monitor-message", "type=WHO_ANS reason=malformed");
+	if (who == WHO_LATER) {
+		hs_end_later(s);
+		return;
+	}
 	if (who == WHO_FOREIGN) {
 		hs_report_foreign(s, &env);
 		hs_run(s, HE_CLOSE);
@@ -371,7 +321,8 @@ hf_log_chunk(struct hs *s, const struct frame_env *env,
 		    cl_strerror(r));
 	if (!h->failing && h->stored > h->acked &&
 	    h->stored - h->acked >= LOG_ACK_LEN &&
-	    hlog_flush(&hub->logs, h, hub->now) == CL_OK)
+	    hlog_settle(&hub->logs, h, hub->now) == CL_OK &&
+	    h->indexed > h->acked)
 		(void)hs_put_ack(s, h);
 	return HE_NONE;
 }
@@ -583,8 +534,9 @@ static const struct hf_row {
 } hf_rows[FRAME_NTYPES] = {
 	[FRAME_HELLO] = { hf_hello, HF_REPLY },
 	[FRAME_HEARTBEAT] = { hf_heartbeat, 0 },
-	[FRAME_LOG_CHUNK] = { hf_log_chunk, HF_HANDLE | HF_UNKNOWN },
-	[FRAME_STATUS] = { hf_status, HF_HANDLE },
+	[FRAME_LOG_CHUNK] = { hf_log_chunk,
+	    HF_HANDLE | HF_UNKNOWN | HF_FILES },
+	[FRAME_STATUS] = { hf_status, HF_HANDLE | HF_FILES },
 	[FRAME_BYE] = { hf_bye, HF_REPLY },
 	[FRAME_RESULT_CHUNK] = { hf_result_chunk,
 	    HF_HANDLE | HF_UNKNOWN | HF_LOUD },
@@ -626,6 +578,9 @@ hs_act_payload(struct hs *s, const struct frame_env *env,
 			    "the workload is not known here");
 		if (h == NULL)
 			return HE_NONE;
+		if (row->flags & HF_FILES && hlog_needs_files(h) &&
+		    s->hub->now >= h->ask_at)
+			return hs_wait_files(s, h);
 	}
 	return row->fn(s, env, p, h);
 }

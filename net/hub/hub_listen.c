@@ -99,7 +99,7 @@ static int
 hl_has_room(const struct hub *hub)
 {
 	const struct hs_table *t = &hub->sessions;
-	uint64_t used = t->nyoung + t->nlive + 2 * hub->logs.nlogs;
+	uint64_t used = t->nyoung + t->nlive + 2 * hub->logs.nopened;
 
 	return used + HL_FD_RESERVE < hub->listeners.max_fds;
 }

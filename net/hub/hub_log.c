@@ -54,7 +54,8 @@ hlog_init(struct hlog_table *t)
 {
 	RB_INIT(&t->numbers);
 	TAILQ_INIT(&t->busy);
-	t->nlogs = 0;
+	TAILQ_INIT(&t->opened);
+	t->nopened = t->max_opened = t->nlogs = 0;
 	t->waiting_len = 0;
 }
 
@@ -69,30 +70,25 @@ hlog_set_busy(struct hlog_table *t, struct hlog *h)
 
 int
 hlog_open(struct hlog_table *t, struct hlog_ids *ids,
-    const struct hlog_open *o, int fd, struct hlog **hp)
+    const struct hlog_open *o, struct hlog **hp)
 {
 	struct hlog *h;
-	struct stat sb;
 
 	*hp = NULL;
 	if ((h = calloc(1, sizeof(*h))) == NULL ||
 	    (h->id = strdup(o->id)) == NULL) {
 		free(h);
-		close(fd);
 		return CL_NOMEM;
 	}
 	h->number = o->number;
 	h->session = o->session;
-	h->log_fd = fd;
-	h->index_fd = -1;
+	h->log_fd = h->index_fd = -1;
 	h->state = (uint8_t)o->state;
 	h->gapped = h->told_gapped = o->gapped;
 	h->closed = o->state == HS_EXITED || o->state == HS_FAILED ||
 	    o->state == HS_KILLED;
-	h->received = h->stored = h->told = o->received;
+	h->received = h->stored = h->indexed = h->told = o->received;
 	h->log_limit = o->log_limit;
-	if (fstat(fd, &sb) == 0)
-		h->log_len = (uint64_t)sb.st_size;
 	TAILQ_INIT(&h->waits);
 	RB_INSERT(hlog_numbers, &t->numbers, h);
 	RB_INSERT(hlog_ids, ids, h);
@@ -101,29 +97,116 @@ hlog_open(struct hlog_table *t, struct hlog_ids *ids,
 	return CL_OK;
 }
 
+static void
+hlog_close_files(struct hlog_table *t, struct hlog *h)
+{
+	if (h->opened) {
+		TAILQ_REMOVE(&t->opened, h, by_use);
+		t->nopened--;
+	}
+	h->opened = 0;
+	if (h->log_fd != -1)
+		close(h->log_fd);
+	if (h->index_fd != -1)
+		close(h->index_fd);
+	h->log_fd = h->index_fd = -1;
+}
+
+/* Descriptors are few: they go where output comes. */
+static void
+hlog_rest_above(struct hlog_table *t, size_t max)
+{
+	struct hlog *h, *next;
+
+	for (h = TAILQ_FIRST(&t->opened); h != NULL && t->nopened > max;
+	    h = next) {
+		next = TAILQ_NEXT(h, by_use);
+		/* The numbers stay: nothing is read again for it. */
+		if (!h->failing && hlog_flush(t, h, 0) == CL_OK)
+			hlog_close_files(t, h);
+	}
+}
+
+void
+hlog_shed(struct hlog_table *t)
+{
+	hlog_rest_above(t, t->nopened / 2);
+}
+
 int
-hlog_set_index(struct hlog *h, int fd)
+hlog_needs_files(const struct hlog *h)
+{
+	return !h->opened && !h->closed;
+}
+
+void
+hlog_set_log(struct hlog_table *t, struct hlog *h, int fd)
+{
+	hlog_close_files(t, h);
+	h->log_fd = fd;
+}
+
+/* 1: these are the files it had, as it left them. */
+static int
+hlog_is_same(const struct hlog *h)
+{
+	struct stat log_sb, index_sb;
+
+	return h->loaded && fstat(h->log_fd, &log_sb) == 0 &&
+	    fstat(h->index_fd, &index_sb) == 0 &&
+	    (uint64_t)log_sb.st_size == h->log_len &&
+	    (uint64_t)index_sb.st_size == h->index_len;
+}
+
+static int
+hlog_load(struct hlog *h)
 {
 	struct logindex_state st;
 	struct stat sb;
 	int r;
 
+	if (hlog_is_same(h))
+		return CL_OK;
+	if ((r = logindex_load(h->log_fd, h->index_fd, 1, &st)) != CL_OK)
+		return r;
+	if (fstat(h->index_fd, &sb) == -1)
+		return CL_SYSTEM;
+	/* What was reported beyond this was never acknowledged: the device
+	 * still has it and sends it again. */
+	h->stored = h->indexed = st.received;
+	if (TAILQ_EMPTY(&h->waits) || h->received < st.received)
+		h->received = st.received;
+	h->log_len = st.log_len;
+	h->index_len = (uint64_t)sb.st_size;
+	if (st.gapped)
+		h->gapped = 1;
+	hlog_cut_free(h);
+	if ((r = hlog_cut_load(h)) == CL_OK)
+		h->loaded = 1;
+	return r;
+}
+
+int
+hlog_set_index(struct hlog_table *t, struct hlog *h, int fd)
+{
+	int r;
+
 	if (h->index_fd != -1)
 		close(h->index_fd);
 	h->index_fd = fd;
-	if (h->log_fd == -1)
-		return CL_STATE;
-	if ((r = logindex_load(h->log_fd, fd, 1, &st)) != CL_OK)
+	r = h->log_fd == -1 || h->closed ? CL_STATE : hlog_load(h);
+	if (r != CL_OK) {
+		hlog_close_files(t, h);
 		return r;
-	/* What was reported beyond this was never acknowledged: the device
-	 * still has it and sends it again. */
-	h->received = h->stored = st.received;
-	h->log_len = st.log_len;
-	if (st.gapped)
-		h->gapped = 1;
-	if (fstat(fd, &sb) == 0)
-		h->index_len = (uint64_t)sb.st_size;
-	return hlog_cut_load(h);
+	}
+	if (h->opened)
+		return CL_OK;
+	if (t->max_opened != 0)
+		hlog_rest_above(t, t->max_opened - 1);
+	h->opened = 1;
+	TAILQ_INSERT_TAIL(&t->opened, h, by_use);
+	t->nopened++;
+	return CL_OK;
 }
 
 static void
@@ -136,8 +219,9 @@ hlog_drop_wait(struct hlog_table *t, struct hlog *h, struct hlog_wait *w)
 	free(w);
 }
 
+/* No more output will come. */
 static void
-hlog_close_files(struct hlog_table *t, struct hlog *h)
+hlog_end_files(struct hlog_table *t, struct hlog *h)
 {
 	struct hlog_wait *w;
 
@@ -145,11 +229,7 @@ hlog_close_files(struct hlog_table *t, struct hlog *h)
 		hlog_drop_wait(t, h, w);
 	free(h->end_text);
 	h->end_text = NULL;
-	if (h->log_fd != -1)
-		close(h->log_fd);
-	if (h->index_fd != -1)
-		close(h->index_fd);
-	h->log_fd = h->index_fd = -1;
+	hlog_close_files(t, h);
 	h->rec.wire_len = 0;
 	hlog_cut_free(h);
 }
@@ -157,7 +237,7 @@ hlog_close_files(struct hlog_table *t, struct hlog *h)
 void
 hlog_close(struct hlog_table *t, struct hlog_ids *ids, struct hlog *h)
 {
-	hlog_close_files(t, h);
+	hlog_end_files(t, h);
 	hlog_redact_free(h);
 	htake_free(h->take);
 	if (h->busy)
@@ -176,7 +256,7 @@ hlog_clear(struct hlog_table *t)
 
 	while ((h = RB_MIN(hlog_numbers, &t->numbers)) != NULL) {
 		RB_REMOVE(hlog_numbers, &t->numbers, h);
-		hlog_close_files(t, h);
+		hlog_end_files(t, h);
 		hlog_redact_free(h);
 		htake_free(h->take);
 		free(h->id);
@@ -262,6 +342,7 @@ hlog_flush_record(struct hlog *h)
 			return r;
 		CRASH_POINT("log.indexed");
 		h->rec.wire_len = 0;
+		h->indexed = h->stored;
 	}
 	if (hlog_cut_is_due(h) && hlog_cut_punch(h) == CL_SYSTEM)
 		return CL_SYSTEM;
@@ -284,18 +365,54 @@ hlog_put_gap(struct hlog *h, const struct hlog_chunk *c)
 	gap.stream = c->stream;
 	if ((r = hlog_put_record(h, &gap)) != CL_OK)
 		return r;
-	h->stored = c->off;
+	h->stored = h->indexed = c->off;
 	return CL_OK;
+}
+
+/* What the index may grow to; beyond, its records only get longer. */
+static uint64_t
+hlog_get_quota(const struct hlog *h)
+{
+	uint64_t all = h->log_limit != 0 ? h->log_limit : 64 * 1048576 +
+	    h->log_len;
+
+	return all / HLOG_INDEX_SHARE > HLOG_INDEX_MIN ?
+	    all / HLOG_INDEX_SHARE : HLOG_INDEX_MIN;
+}
+
+static int
+hlog_is_coarse(const struct hlog *h)
+{
+	return h->index_len >= hlog_get_quota(h) / 2;
 }
 
 /* 1 when the record under way can take this chunk too. */
 static int
 hlog_is_fitting(const struct hlog *h, const struct hlog_chunk *c, int kind)
 {
-	return h->rec.wire_len == 0 || (h->rec.kind == kind &&
-	    h->rec.stream == c->stream &&
+	if (h->rec.wire_len == 0)
+		return 1;
+	if (hlog_is_coarse(h))
+		return h->rec.kind == kind && c->len <= HLOG_COARSE_MAX -
+		    h->rec_len;
+	return h->rec.kind == kind && h->rec.stream == c->stream &&
 	    c->len <= MAX_LOG_INDEX_GAP_LEN - h->rec.file_len &&
-	    h->rec.wire_len < MAX_LOG_INDEX_GAP_LEN);
+	    h->rec.wire_len < MAX_LOG_INDEX_GAP_LEN;
+}
+
+/* What is missing before a chunk: a record of its own, or the length of the
+ * one under way. */
+static int
+hlog_pass_gap(struct hlog *h, const struct hlog_chunk *c, int kind)
+{
+	if (c->off <= h->stored)
+		return CL_OK;
+	if (!hlog_is_coarse(h) || h->rec.wire_len == 0 ||
+	    !hlog_is_fitting(h, c, kind))
+		return hlog_put_gap(h, c);
+	h->rec.wire_len += c->off - h->stored;
+	h->stored = c->off;
+	return CL_OK;
 }
 
 /* Write a chunk that begins at or after `stored`.  Nothing has changed
@@ -306,12 +423,12 @@ hlog_store(struct hlog *h, const struct hlog_chunk *c, uint64_t wire_len,
 {
 	int r, kind = LOGINDEX_DATA;
 
-	if (c->off > h->stored && (r = hlog_put_gap(h, c)) != CL_OK)
-		return r;
 	if (h->no_punch && h->log_limit != 0 &&
 	    (h->log_len >= h->log_limit ||
 	    c->len > h->log_limit - h->log_len))
 		kind = LOGINDEX_CUT;
+	if ((r = hlog_pass_gap(h, c, kind)) != CL_OK)
+		return r;
 	if (!hlog_is_fitting(h, c, kind) &&
 	    (r = hlog_flush_record(h)) != CL_OK)
 		return r;
@@ -331,7 +448,10 @@ hlog_store(struct hlog *h, const struct hlog_chunk *c, uint64_t wire_len,
 		h->rec.kind = (uint8_t)kind;
 		h->rec.stream = c->stream;
 		h->rec_at = now;
-	}
+		h->rec_len = 0;
+	} else if (h->rec.stream != c->stream)
+		h->rec.stream = LOGINDEX_COMBINED;
+	h->rec_len += c->len;
 	h->rec.wire_len += wire_len;
 	h->stored += wire_len;
 	if (kind == LOGINDEX_DATA) {
@@ -363,23 +483,6 @@ hlog_add_wait(struct hlog_table *t, struct hlog *h,
 	return CL_OK;
 }
 
-static int
-hlog_retry(struct hlog_table *t, struct hlog *h, int64_t now)
-{
-	struct hlog_wait *w;
-	int r;
-
-	h->retry_at = now + HLOG_RETRY_MS;
-	while ((w = TAILQ_FIRST(&h->waits)) != NULL) {
-		if ((r = hlog_store(h, &w->c, w->wire_len, now)) != CL_OK)
-			return r;
-		hlog_drop_wait(t, h, w);
-	}
-	if ((r = hlog_flush_record(h)) == CL_OK)
-		h->failing = 0;
-	return r;
-}
-
 /*
  * Cut the first `skip` wire bytes off.  The text holds nreplaced bytes that
  * count one and are three here; where a literal U+FFFD stands among them
@@ -404,6 +507,41 @@ hlog_trim(struct hlog_chunk *c, uint64_t skip)
 	c->len -= i;
 }
 
+/* The files came later than it, and hold some of it already. */
+static void
+hlog_trim_wait(const struct hlog *h, struct hlog_chunk *c, uint64_t *wire_lenp)
+{
+	uint64_t skip = h->stored > c->off ? h->stored - c->off : 0;
+
+	if (skip > *wire_lenp)
+		skip = *wire_lenp;
+	hlog_trim(c, skip);
+	*wire_lenp -= skip;
+}
+
+static int
+hlog_retry(struct hlog_table *t, struct hlog *h, int64_t now)
+{
+	struct hlog_chunk c;
+	struct hlog_wait *w;
+	uint64_t wire_len;
+	int r;
+
+	h->retry_at = now + HLOG_RETRY_MS;
+	while ((w = TAILQ_FIRST(&h->waits)) != NULL) {
+		c = w->c;
+		wire_len = w->wire_len;
+		hlog_trim_wait(h, &c, &wire_len);
+		if (wire_len > 0 &&
+		    (r = hlog_store(h, &c, wire_len, now)) != CL_OK)
+			return r;
+		hlog_drop_wait(t, h, w);
+	}
+	if ((r = hlog_flush_record(h)) == CL_OK)
+		h->failing = 0;
+	return r;
+}
+
 int
 hlog_keep(struct hlog_table *t, struct hlog *h, const struct hlog_chunk *c,
     uint64_t wire_len, int64_t now)
@@ -419,6 +557,10 @@ hlog_keep(struct hlog_table *t, struct hlog *h, const struct hlog_chunk *c,
 		h->retry_at = now + HLOG_RETRY_MS;
 	}
 	hlog_set_busy(t, h);
+	if (h->opened && TAILQ_NEXT(h, by_use) != NULL) {
+		TAILQ_REMOVE(&t->opened, h, by_use);
+		TAILQ_INSERT_TAIL(&t->opened, h, by_use);
+	}
 	if (r != CL_OK && hlog_add_wait(t, h, c, wire_len) != CL_OK)
 		return CL_LIMIT;
 	return r;
@@ -461,8 +603,8 @@ hlog_flush(struct hlog_table *t, struct hlog *h, int64_t now)
 {
 	int r;
 
-	if (h->log_fd == -1)
-		return CL_OK;
+	if (!h->opened)
+		return TAILQ_EMPTY(&h->waits) ? CL_OK : CL_SYSTEM;
 	if (h->failing || !TAILQ_EMPTY(&h->waits))
 		return hlog_retry(t, h, now);
 	if (h->rec.wire_len == 0 && !hlog_cut_is_due(h))
@@ -473,6 +615,26 @@ hlog_flush(struct hlog_table *t, struct hlog *h, int64_t now)
 		hlog_set_busy(t, h);
 	}
 	return r;
+}
+
+/* How long an index record may wait: a log of very many small pieces must
+ * not grow an index larger than itself. */
+static int64_t
+hlog_get_delay(const struct hlog *h)
+{
+	if (hlog_is_coarse(h))
+		return 100 * HLOG_INDEX_MS;
+	return h->index_len < 1048576 ? HLOG_INDEX_MS : 10 * HLOG_INDEX_MS;
+}
+
+int
+hlog_settle(struct hlog_table *t, struct hlog *h, int64_t now)
+{
+	if (h->opened && !h->failing && hlog_is_coarse(h) &&
+	    h->rec.wire_len != 0 && h->rec_len < HLOG_COARSE_LEN &&
+	    now - h->rec_at < hlog_get_delay(h))
+		return CL_OK;
+	return hlog_flush(t, h, now);
 }
 
 void
@@ -487,29 +649,18 @@ hlog_shut(struct hlog_table *t, struct hlog *h, int64_t now)
 	}
 	h->closed = 1;
 	h->failing = 0;
-	hlog_close_files(t, h);
+	hlog_end_files(t, h);
 }
 
 void
 hlog_report(struct hlog *h, int64_t now, hlog_progress_fn *fn, void *ctx)
 {
-	if (h->told == h->stored && h->told_gapped == h->gapped)
+	if (h->told == h->indexed && h->told_gapped == h->gapped)
 		return;
-	h->told = h->stored;
+	h->told = h->indexed;
 	h->told_gapped = h->gapped;
 	h->told_at = now;
 	fn(ctx, h);
-}
-
-/* How long an index record may wait: a log of very many small pieces must
- * not grow an index larger than itself. */
-static int64_t
-hlog_get_delay(const struct hlog *h)
-{
-	if (h->index_len < 1048576)
-		return HLOG_INDEX_MS;
-	return h->index_len < 8 * 1048576 ? 10 * HLOG_INDEX_MS :
-	    100 * HLOG_INDEX_MS;
 }
 
 int
@@ -528,7 +679,7 @@ hlog_on_time(struct hlog_table *t, int64_t now, hlog_progress_fn *fn,
 		if (now - h->told_at >= HLOG_PROGRESS_MS)
 			hlog_report(h, now, fn, ctx);
 		if (!h->failing && h->rec.wire_len == 0 &&
-		    h->end_text == NULL && h->told == h->stored &&
+		    h->end_text == NULL && h->told == h->indexed &&
 		    h->told_gapped == h->gapped) {
 			TAILQ_REMOVE(&t->busy, h, link);
 			h->busy = 0;

@@ -485,8 +485,7 @@ hs_on_handle_open(struct hub *hub, struct imsg *m)
 	if (s == NULL || hs_is_end(s->state) ||
 	    hlog_find_id(&s->logs, id) != NULL || !hs_evict_handle(s))
 		return;		/* its session is over; so is this */
-	if (hlog_open(&hub->logs, &s->logs, &o, imsg_take_fd(m), &h) !=
-	    CL_OK) {
+	if (hlog_open(&hub->logs, &s->logs, &o, &h) != CL_OK) {
 		log_error("handle-open", "handle=%s reason=out-of-memory",
 		    log_q(id));
 		return;
@@ -499,12 +498,29 @@ hs_on_handle_open(struct hub *hub, struct imsg *m)
 	}
 }
 
+/*
+ * An index that makes no sense is begun anew, with its log; what the device
+ * still has it sends again.  The disk that fails is asked again later.
+ */
+static void
+hs_set_index(struct hub *hub, struct hlog *h, int fd)
+{
+	struct hs *s = hs_find(&hub->sessions, h->session);
+	int r = hlog_set_index(&hub->logs, h, fd);
+
+	if (r == CL_OK || r == CL_STATE)
+		return;
+	log_error("handle-index", "handle=%s reason=%s", log_q(h->id),
+	    cl_strerror(r));
+	if (r == CL_FORMAT && s != NULL)
+		(void)hs_ask_files(s, h, 1);
+}
+
 static void
 hs_on_handle(struct hub *hub, struct imsg *m)
 {
 	struct hlog *h = hlog_find(&hub->logs, buf_get_u64(&m->body));
 	struct hs *s;
-	int r;
 
 	if (buf_end(&m->body) != CL_OK)
 		fatal("monitor-message", "type=%s reason=malformed",
@@ -512,11 +528,11 @@ hs_on_handle(struct hub *hub, struct imsg *m)
 	if (h == NULL)
 		return;
 	switch (m->type) {
+	case MSG_HANDLE_LOG:
+		hlog_set_log(&hub->logs, h, imsg_take_fd(m));
+		break;
 	case MSG_HANDLE_INDEX:
-		r = hlog_set_index(h, imsg_take_fd(m));
-		if (r != CL_OK)
-			log_error("handle-index", "handle=%s reason=%s",
-			    log_q(h->id), cl_strerror(r));
+		hs_set_index(hub, h, imsg_take_fd(m));
 		break;
 	case MSG_HANDLE_SHUT:
 		hlog_shut(&hub->logs, h, hub->now);
@@ -541,6 +557,7 @@ hs_on_request(struct hub *hub, struct imsg *m)
 	case MSG_HANDLE_OPEN:
 		hs_on_handle_open(hub, m);
 		break;
+	case MSG_HANDLE_LOG:
 	case MSG_HANDLE_INDEX:
 	case MSG_HANDLE_SHUT:
 	case MSG_HANDLE_FORGET:

@@ -23,6 +23,7 @@
 #include "hub_take.h"
 
 #define TAKE_REFUSED_CODE "write_back_failed"
+#define TAKE_AGAIN_MS 1000
 
 /* --------------------------------------------------------------- messages */
 
@@ -120,6 +121,28 @@ hs_find_waiting(struct hub *hub, uint64_t conn, const struct imsg *m,
 	return NULL;
 }
 
+/* The monitor has no descriptor or no disk for it now: for a while that is
+ * a pause, and then it fails.  1: it is judged again later. */
+static int
+hs_is_later(struct hs *s, struct hlog *h, int verdict)
+{
+	int64_t now = s->hub->now;
+
+	if (h == NULL || h->take == NULL || verdict != TAKE_LATER) {
+		if (h != NULL && h->take != NULL)
+			h->take->wait_until = 0;
+		return 0;
+	}
+	if (h->take->wait_until == 0)
+		h->take->wait_until = now + HLOG_HOLD_MS;
+	if (now >= h->take->wait_until)
+		return 0;
+	s->paused = 1;
+	s->again_at = now + TAKE_AGAIN_MS;
+	s->hub->sessions.nagain++;
+	return 1;
+}
+
 /* ----------------------------------------------------------- result_chunk */
 
 static void
@@ -157,6 +180,8 @@ hs_on_taken(void *ctx, uint64_t conn, struct imsg *m)
 		fatal("monitor-message",
 		    "type=RESULT_TAKE_ANS reason=malformed");
 	h = hlog_find_id(&s->logs, env.handle);
+	if (hs_is_later(s, h, verdict))
+		return;
 	if (h != NULL && h->take != NULL)
 		hs_use_grant(s, h, verdict, granted);
 	/* The chunk is judged once more, now with room or a reason. */
@@ -276,6 +301,8 @@ hs_on_project(void *ctx, uint64_t conn, struct imsg *m)
 	verdict = buf_get_u8(&m->body);
 	if (buf_end(&m->body) != CL_OK)
 		fatal("monitor-message", "type=PROJECT_ANS reason=malformed");
+	if (hs_is_later(s, hlog_find_id(&s->logs, env.handle), verdict))
+		return;
 	if (verdict != TAKE_OK)
 		(void)hs_put_error(s, env.id, "protocol", "the hub has no "
 		    "room for this project result");

@@ -365,6 +365,8 @@ hs_enter_state(struct hs *s, enum hs_state next, enum hs_event ev)
 	if (hs_is_end(next) && !hs_is_end(old)) {
 		ask_stop(&s->hub->asks, &s->asks);
 		s->paused = s->held = 0;
+		s->files_of = 0;
+		s->again_at = 0;
 		hs_report_down(s);
 	}
 }
@@ -496,6 +498,26 @@ hs_trim(struct hs_table *t)
 	(void)malloc_trim(0);
 }
 
+/* Frames that waited for a shortage of the monitor's to pass. */
+static void
+hs_judge_again(struct hub *hub)
+{
+	struct hs *s;
+
+	hub->sessions.nagain = 0;
+	TAILQ_FOREACH(s, &hub->sessions.live, link) {
+		if (s->again_at > hub->now)
+			hub->sessions.nagain++;
+		if (s->again_at == 0 || s->again_at > hub->now)
+			continue;
+		s->again_at = 0;
+		s->paused = 0;
+		s->held = 1;
+		s->more = 1;
+		hs_set_dirty(s);
+	}
+}
+
 void
 hs_on_time(struct hub *hub)
 {
@@ -513,6 +535,8 @@ hs_on_time(struct hub *hub)
 	if (hub->sessions.nrequests > 0)
 		TAILQ_FOREACH(s, &hub->sessions.live, link)
 			hs_expire_requests(s, hub->now);
+	if (hub->sessions.nagain > 0)
+		hs_judge_again(hub);
 	if (hub->now >= hub->watch_at) {
 		hub->watch_at = hub->now + WATCHDOG_MS;
 		hs_watch(hub);

@@ -101,6 +101,7 @@ struct hs_table {
 	struct hs_queue dirty;	/* to be settled at the end of the turn */
 	struct hs_queue waiting;	/* handshakes, for time in a turn */
 	size_t nyoung, nlive, nrequests;
+	size_t nagain;		/* sessions with again_at */
 	size_t assembling;	/* bytes of unfinished messages */
 	int64_t handshakes_end;		/* none in this turn after it */
 	int64_t reads_end;		/* only little of each after it */
@@ -169,6 +170,8 @@ struct hs {
 	int64_t beat_seq;
 	char *unknown_id;		/* last handle nobody knows */
 	int64_t unknown_at;
+	uint64_t files_of;	/* the handle whose files are waited for */
+	int64_t again_at;	/* the frame in msg is judged again; 0 */
 	struct hs_requests requests;
 	size_t nrequests;
 	struct hs_ships ships;		/* branches under way */
@@ -258,6 +261,15 @@ void hs_confirm_end(struct hs *s, struct hlog *h);
 void hs_answer_beat(struct hs *s);
 /* Ends that waited for the disk to take their output. */
 void hs_release_ends(struct hub *hub);
+/* Ask the monitor for the files of a handle.  CL_LIMIT: not now. */
+int hs_ask_files(struct hs *s, struct hlog *h, int renew);
+/* The same, and reading stops until there is an answer. */
+enum hs_event hs_wait_files(struct hs *s, struct hlog *h);
+/* Close: what cannot be told now ends nothing, the device comes back. */
+void hs_end_later(struct hs *s);
+int hs_put_ack(struct hs *s, struct hlog *h);
+/* Ask for handles whose output waits for files. */
+void hs_ask_waiting(struct hub *hub);
 
 /* --- hub_request.c --- */
 

@@ -26,6 +26,7 @@ struct htake {
 	int seeded;
 	int over;			/* a result was judged: nothing more */
 	int restarting;			/* room was asked for a new beginning */
+	int64_t wait_until;		/* its file cannot be had; 0: it can */
 	uint64_t cap;
 	char branch[WORK_BRANCH_MAX + 1];
 	char failure[160];		/* "": it has not failed */

@@ -36,12 +36,24 @@ RB_GENERATE_INTERNAL(agent_tree, agent, entry, agent_cmp,
 RB_GENERATE_INTERNAL(session_tree, session, entry, session_cmp,
     __attribute__((__unused__)) static)
 
+static int
+session_source_cmp(struct session *a, struct session *b)
+{
+	int r = memcmp(&a->source, &b->source, sizeof(a->source));
+
+	return r != 0 ? r : session_cmp(a, b);
+}
+
+RB_GENERATE_INTERNAL(session_sources, session, by_source, session_source_cmp,
+    __attribute__((__unused__)) static)
+
 void
 agents_init(struct agents *t)
 {
 	memset(t, 0, sizeof(*t));
 	RB_INIT(&t->by_id);
 	RB_INIT(&t->sessions);
+	RB_INIT(&t->sources);
 }
 
 static void
@@ -168,14 +180,60 @@ agents_next(struct agents *t, const struct agent *a)
 	return RB_NEXT(agent_tree, &t->by_id, (struct agent *)(uintptr_t)a);
 }
 
+/* The row of a worker, or, for a new one, of one that has none any more. */
+static struct agents_worker *
+agents_find_worker(struct agents *t, uint64_t generation)
+{
+	struct agents_worker *w, *empty = NULL;
+
+	for (w = t->workers; w < t->workers + MAX_NET_WORKERS; w++) {
+		if (w->n > 0 && w->generation == generation)
+			return w;
+		if (w->n == 0)
+			empty = w;
+	}
+	if (empty != NULL)
+		empty->generation = generation;
+	return empty;
+}
+
+size_t
+agents_get_worker(const struct agents *t, uint64_t generation)
+{
+	size_t i;
+
+	for (i = 0; i < MAX_NET_WORKERS; i++)
+		if (t->workers[i].generation == generation)
+			return t->workers[i].n;
+	return 0;
+}
+
+struct session *
+agents_next_source(struct agents *t, const struct penalty_source *source,
+    struct session *s)
+{
+	struct session key;
+
+	if (s == NULL) {
+		memset(&key, 0, sizeof(key));
+		key.source = *source;
+		s = RB_NFIND(session_sources, &t->sources, &key);
+	} else
+		s = RB_NEXT(session_sources, &t->sources, s);
+	return s != NULL && memcmp(&s->source, source, sizeof(*source)) == 0 ?
+	    s : NULL;
+}
+
 struct session *
 agents_add_session(struct agents *t, struct agent *a, uint64_t generation,
     uint64_t conn, const char *peer)
 {
+	struct agents_worker *w = agents_find_worker(t, generation);
 	struct session *s;
 
-	if ((s = calloc(1, sizeof(*s))) == NULL ||
-	    (s->peer = strdup(peer)) == NULL) {
+	if (w == NULL || (s = calloc(1, sizeof(*s))) == NULL)
+		return NULL;
+	if ((s->peer = strdup(peer)) == NULL) {
 		free(s);
 		return NULL;
 	}
@@ -184,8 +242,12 @@ agents_add_session(struct agents *t, struct agent *a, uint64_t generation,
 	s->conn = conn;
 	s->agent = a;
 	s->state = SESSION_AUTHED;
+	(void)penalty_parse_source(peer, &s->source);
 	RB_INSERT(session_tree, &t->sessions, s);
+	RB_INSERT(session_sources, &t->sources, s);
 	t->nsessions++;
+	a->nsessions++;
+	w->n++;
 	return s;
 }
 
@@ -202,12 +264,18 @@ agents_find_session(struct agents *t, uint64_t number)
 void
 agents_del_session(struct agents *t, struct session *s)
 {
+	struct agents_worker *w = agents_find_worker(t, s->generation);
+
+	if (w != NULL && w->n > 0)
+		w->n--;
 	if (s->agent->session == s->number)
 		s->agent->session = 0;
 	if (s->agent->waiting == s->number)
 		s->agent->waiting = 0;
 	RB_REMOVE(session_tree, &t->sessions, s);
+	RB_REMOVE(session_sources, &t->sources, s);
 	t->nsessions--;
+	s->agent->nsessions--;
 	hello_free(s->hello);
 	free(s->peer);
 	free(s);

@@ -18,6 +18,7 @@
 
 #include "store/db/store.h"
 #include "dupid.h"
+#include "penalty.h"
 
 struct caps;
 struct handle;
@@ -31,6 +32,8 @@ enum session_state {
 
 struct session {
 	RB_ENTRY(session) entry;
+	RB_ENTRY(session) by_source;
+	struct penalty_source source;	/* of peer; zero: it has none */
 	uint64_t number;
 	uint64_t generation;	/* of the cloopd-net it lives in */
 	uint64_t conn;		/* that worker's name for the connection */
@@ -44,6 +47,11 @@ struct session {
 	struct hello *hello;	/* SESSION_WAITING: what to go on with */
 };
 RB_HEAD(session_tree, session);
+RB_HEAD(session_sources, session);
+
+/* More than one device ever needs at once; its worker may have been taken
+ * over. */
+#define AGENT_SESSIONS_MAX 8
 
 struct agent {
 	RB_ENTRY(agent) entry;
@@ -54,6 +62,7 @@ struct agent {
 	char *reason;
 	uint64_t session;	/* number of the current one; 0 */
 	uint64_t waiting;	/* number of the one in SESSION_WAITING; 0 */
+	unsigned int nsessions;	/* in whatever state */
 	unsigned int protocol, agent_protocol;
 	char *agent_version;
 	uint8_t *caps;		/* struct caps in message form; NULL */
@@ -77,6 +86,12 @@ RB_HEAD(agent_tree, agent);
 struct agents {
 	struct agent_tree by_id;
 	struct session_tree sessions;
+	struct session_sources sources;
+	/* how many sessions each worker has */
+	struct agents_worker {
+		uint64_t generation;
+		size_t n;
+	} workers[MAX_NET_WORKERS];
 	uint64_t last_session, last_number;
 	size_t nagents, nsessions;
 };
@@ -103,6 +118,10 @@ struct session *agents_find_session(struct agents *t, uint64_t number);
 void agents_del_session(struct agents *t, struct session *s);
 struct session *agents_next_session(struct agents *t,
     const struct session *s);
+size_t agents_get_worker(const struct agents *t, uint64_t generation);
+/* Sessions from a source, one after the other; NULL first. */
+struct session *agents_next_source(struct agents *t,
+    const struct penalty_source *source, struct session *s);
 /* The agent's current session, or NULL. */
 struct session *agents_find_current(struct agents *t, const struct agent *a);
 

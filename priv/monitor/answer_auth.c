@@ -101,6 +101,32 @@ answer_auth_accept(struct monitor *mon, struct child *c,
 	mon->durable = 0;
 }
 
+/* What one worker may have of the places: the kernel deals connections out
+ * evenly enough, and one that was taken over leaves some to the others. */
+static size_t
+answer_get_share(const struct monitor *mon)
+{
+	size_t all = mon->conf.max_agents;
+	unsigned int n = config_find_workers(&mon->conf);
+
+	return n > 1 ? all - all / (2 * n) : all;
+}
+
+/* One credential in many hands: places come free for the one that is its
+ * own, and a worker that does not let go is broken. */
+static void
+answer_drop_oldest(struct monitor *mon, const struct agent *a)
+{
+	struct session *s = NULL;
+
+	while ((s = agents_next_session(&mon->agents, s)) != NULL)
+		if (s->agent == a && s->number != a->session && !s->dropped) {
+			life_drop_session(mon, s, DROP_SUPERSEDED,
+			    "too many connections of this agent");
+			return;
+		}
+}
+
 int
 answer_auth(struct monitor *mon, struct child *c, struct imsg *m)
 {
@@ -120,13 +146,21 @@ answer_auth(struct monitor *mon, struct child *c, struct imsg *m)
 	buf_get_str(&m->body, peer, sizeof(peer) - 1);
 	if ((r = buf_end(&m->body)) != CL_OK)
 		goto out;
-	if (mon->agents.nsessions >= mon->conf.max_agents) {
+	if (mon->agents.nsessions >= mon->conf.max_agents ||
+	    agents_get_worker(&mon->agents, c->generation) >=
+	    answer_get_share(mon)) {
 		answer_auth_send(c, m->id, AUTH_UNAVAILABLE, NULL, NULL);
 		goto out;
 	}
 	t = answer_auth_judge(mon, bearer, peer, &credential, &row,
 	    &enrolled);
-	if (t == TOKEN_OK && (a = agents_add(&mon->agents, &row)) != NULL)
+	if (t == TOKEN_OK && (a = agents_add(&mon->agents, &row)) != NULL &&
+	    a->nsessions >= AGENT_SESSIONS_MAX) {
+		answer_drop_oldest(mon, a);
+		answer_auth_send(c, m->id, AUTH_UNAVAILABLE, NULL, NULL);
+		goto out;
+	}
+	if (a != NULL)
 		s = agents_add_session(&mon->agents, a, c->generation, conn,
 		    peer);
 	if (s != NULL) {
@@ -204,7 +238,7 @@ answer_hello(struct monitor *mon, struct child *c, struct imsg *m)
 	if (s->state != SESSION_AUTHED)
 		return CL_STATE;
 	if ((r = answer_hello_load(m, len, &h)) == CL_NOMEM) {
-		hello_refuse(c, m->id, HELLO_GONE);
+		hello_refuse(c, m->id, HELLO_LATER);
 		return CL_OK;
 	}
 	if (r != CL_OK)
@@ -436,14 +470,15 @@ answer_who_stored(struct monitor *mon, const struct session *s,
     const char *id)
 {
 	struct store_handle row;
-	int result = WHO_UNKNOWN;
+	int result, r;
 
 	memset(&row, 0, sizeof(row));
-	if (store_find_handle(mon->store, id, &row) == CL_OK) {
-		if (strcmp(row.agent_id, s->agent->row.agent_id) != 0)
-			result = WHO_FOREIGN;
-		store_handle_clear(&row);
-	}
+	r = store_find_handle(mon->store, id, &row);
+	if (r != CL_OK && r != CL_NOTFOUND)
+		return WHO_LATER;
+	result = r == CL_OK && strcmp(row.agent_id,
+	    s->agent->row.agent_id) != 0 ? WHO_FOREIGN : WHO_UNKNOWN;
+	store_handle_clear(&row);
 	return result;
 }
 
@@ -469,8 +504,9 @@ answer_who(struct monitor *mon, struct child *c, struct imsg *m)
 			result = answer_who_stored(mon, s, id);
 		else if (h->agent != s->agent)
 			result = WHO_FOREIGN;
-		else if (hello_open_handle(mon, s, h) == CL_OK)
-			result = WHO_YOURS;
+		else
+			result = hello_open_handle(mon, s, h) == CL_OK ?
+			    WHO_YOURS : WHO_LATER;
 	}
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u8(&b, (uint8_t)result);

@@ -18,6 +18,7 @@
 #include "common/msg/msgcat.h"
 #include "answers.h"
 #include "dispatch.h"
+#include "hello.h"
 #include "life.h"
 
 /*
@@ -218,6 +219,32 @@ answer_handle_progress(struct monitor *mon, struct child *c, struct imsg *m)
 	if (received > h->row.received)
 		h->row.received = received;
 	h->row.gapped |= gapped;
+	return CL_OK;
+}
+
+int
+answer_handle_files(struct monitor *mon, struct child *c, struct imsg *m)
+{
+	struct handle *h;
+	uint64_t session, number;
+	struct buf b;
+	int renew, result = FILES_GONE, r;
+
+	session = buf_get_u64(&m->body);
+	number = buf_get_u64(&m->body);
+	renew = buf_get_bool(&m->body);
+	if ((r = buf_end(&m->body)) != CL_OK)
+		return r;
+	r = answer_find_session_handle(mon, c, session, number, &h);
+	if (r != CL_OK)
+		return r;
+	if (h != NULL && !handle_is_closed(h))
+		result = hello_give_files(mon, c, h, renew) == CL_OK ?
+		    FILES_OK : FILES_LATER;
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, number);
+	buf_put_u8(&b, (uint8_t)result);
+	mon_send(c, MSG_HANDLE_FILES_ANS, m->id, &b, -1);
 	return CL_OK;
 }
 

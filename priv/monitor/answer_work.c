@@ -81,8 +81,14 @@ answer_result_take(struct monitor *mon, struct child *c, struct imsg *m)
 	r = answer_find_session_handle(mon, c, session, number, &h);
 	if (r != CL_OK)
 		return r;
-	if (answer_is_taking(h) && answer_give_file(mon, c, h) == CL_OK)
-		verdict = work_reserve(mon, h, restart, min, max, &granted);
+	if (answer_is_taking(h)) {
+		r = answer_give_file(mon, c, h);
+		if (r == CL_OK)
+			verdict = work_reserve(mon, h, restart, min, max,
+			    &granted);
+		else if (r == CL_SYSTEM)
+			verdict = TAKE_LATER;
+	}
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u8(&b, (uint8_t)verdict);
 	buf_put_u32(&b, granted);

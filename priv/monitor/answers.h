@@ -36,7 +36,7 @@ mon_handler_fn answer_auth, answer_hello, answer_session_up,
     answer_session_echo, answer_caps, answer_who;
 /* answer_handle.c: what becomes of handles */
 mon_handler_fn answer_start_ans, answer_device_ans, answer_handle_status,
-    answer_handle_progress, answer_handle_lost;
+    answer_handle_progress, answer_handle_files, answer_handle_lost;
 /* answer_ctl.c, answer_ctl_list.c, answer_ctl_run.c, answer_ctl_admin.c */
 mon_handler_fn answer_ctl_ready, answer_ctl_client, answer_ctl_gone,
     answer_ctl_pace, answer_ctl_hello, answer_ctl_status,

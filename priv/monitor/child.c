@@ -302,14 +302,19 @@ static void
 child_on_read(evutil_socket_t fd, short what, void *arg)
 {
 	struct child *c = arg;
+	static struct log_ratelimit rl;
 	struct imsg m;
-	uint64_t generation = c->generation;
+	uint64_t generation = c->generation, nshort = c->chan.nshort;
 	int i, r;
 
 	(void)fd;
 	(void)what;
 	for (i = 0; i < READ_BATCH; i++) {
 		r = imsg_read(&c->chan, &m);
+		if (c->chan.nshort != nshort && log_ratelimit(&rl, 1, 60,
+		    NULL))
+			log_error("descriptors", "reason=\"none is free: "
+			    "children wait\"");
 		if (r == CL_INCOMPLETE)
 			return;
 		if (r == CL_EOF) {

@@ -7,6 +7,7 @@
  * no byte that came from an agent but in typed, bounded messages of its own
  * children, and opens every file and socket they use.
  */
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -156,6 +157,21 @@ cloopd_detach_stdio(void)
 		close(log_fd);
 }
 
+/* A log, its index, a bundle: each is a descriptor under way.  Children
+ * take less of it (their profiles). */
+static void
+cloopd_raise_limit(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) == -1 || rl.rlim_cur == rl.rlim_max)
+		return;
+	rl.rlim_cur = rl.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &rl) == -1)
+		log_warn("limits", "what=descriptors reason=%s",
+		    log_q(strerror(errno)));
+}
+
 static int
 cloopd_run(struct monitor *mon)
 {
@@ -175,6 +191,7 @@ cloopd_run(struct monitor *mon)
 	}
 	reload_log(mon);
 	umask(077);
+	cloopd_raise_limit();
 	if (boot_start(mon, err, sizeof(err)) != CL_OK) {
 		dprintf(err_fd, "cloopd: %s\n", err);
 		status = 1;

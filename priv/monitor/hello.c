@@ -19,7 +19,6 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "common/msg/msgcat.h"
-#include "common/output/logindex.h"
 #include "hfiles.h"
 #include "hwork.h"
 #include "life.h"
@@ -58,65 +57,17 @@ hello_refuse(struct child *c, uint64_t ask, int result)
 	mon_send(c, MSG_HELLO_ANS, ask, &b, -1);
 }
 
-/*
- * What the files of a handle hold.  A row whose files are gone or broken
- * must not lose its workload too: they are begun anew, and the device sends
- * again what it still has.
- */
-static int
-hello_load_files(struct monitor *mon, struct handle *h,
-    struct logindex_state *st)
-{
-	const char *dir = mon->conf.state_dir, *id = h->row.handle_id;
-	int r;
-
-	r = hfiles_load(dir, id, 1, st);
-	if (r == CL_OK || (r != CL_FORMAT &&
-	    !(r == CL_SYSTEM && errno == ENOENT)))
-		return r;
-	log_error("handle-files", "handle=%s reason=%s action=renewed",
-	    log_q(id), log_q(r == CL_FORMAT ? "the index is broken" :
-	    "missing"));
-	if ((r = hfiles_renew(dir, id)) != CL_OK)
-		return r;
-	h->row.received = 0;
-	h->row.gapped = 1;
-	return hfiles_load(dir, id, 1, st);
-}
-
 int
 hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
 {
 	struct child *c = mon_find_child(mon, s->generation);
-	struct logindex_state st;
 	struct buf b;
-	int log_fd = -1, index_fd = -1, r;
+	int r;
 
 	if (h->session == s->number)
 		return CL_OK;	/* it has them already */
-	/*
-	 * No session writes now.  What the last one did not report, or a
-	 * crash tore, is in the files: they decide where to go on.
-	 */
-	r = hello_load_files(mon, h, &st);
-	if (r == CL_OK) {
-		h->row.received = st.received;
-		h->row.log_bytes = st.log_len;
-		h->row.gapped |= st.gapped;
-	}
-	if (r == CL_OK)
-		r = hfiles_open(mon->conf.state_dir, h->row.handle_id,
-		    HFILES_LOG, 1, &log_fd);
-	if (r == CL_OK)
-		r = hfiles_open(mon->conf.state_dir, h->row.handle_id,
-		    HFILES_INDEX, 1, &index_fd);
-	if (r != CL_OK || c == NULL) {
-		log_error("handle-files", "handle=%s reason=%s",
-		    log_q(h->row.handle_id), log_q(cl_strerror(r)));
-		if (log_fd != -1)
-			close(log_fd);
-		return r != CL_OK ? r : CL_STATE;
-	}
+	if (c == NULL)
+		return CL_STATE;
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, h->row.number);
 	buf_put_u64(&b, s->number);
@@ -125,10 +76,7 @@ hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
 	buf_put_u8(&b, (uint8_t)h->row.state);
 	buf_put_u8(&b, (uint8_t)h->row.gapped);
 	buf_put_u64(&b, mon->conf.log_limit);
-	mon_send(c, MSG_HANDLE_OPEN, 0, &b, log_fd);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, h->row.number);
-	mon_send(c, MSG_HANDLE_INDEX, 0, &b, index_fd);
+	mon_send(c, MSG_HANDLE_OPEN, 0, &b, -1);
 	if ((r = lease_send_redactions(mon, s, h)) == CL_OK) {
 		h->session = s->number;
 		work_send(mon, s, h);
@@ -143,9 +91,78 @@ hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
 	return r;
 }
 
+static int
+hello_open_files(struct monitor *mon, const struct handle *h, int fds[2])
+{
+	int r;
+
+	fds[1] = -1;
+	if ((r = hfiles_open(mon->conf.state_dir, h->row.handle_id,
+	    HFILES_LOG, 1, &fds[0])) != CL_OK || (r = hfiles_open(
+	    mon->conf.state_dir, h->row.handle_id, HFILES_INDEX, 1,
+	    &fds[1])) == CL_OK)
+		return r;
+	if (fds[0] != -1)
+		close(fds[0]);
+	fds[0] = -1;
+	return r;
+}
+
+/*
+ * A row whose files are gone or make no sense must not lose its workload
+ * too: they are begun anew, and the device sends again what it still has.
+ */
+static int
+hello_renew_files(struct monitor *mon, struct handle *h, int missing)
+{
+	int r;
+
+	log_error("handle-files", "handle=%s reason=%s action=renewed",
+	    log_q(h->row.handle_id), missing ? "missing" :
+	    "\"the index is broken\"");
+	if ((r = hfiles_renew(mon->conf.state_dir, h->row.handle_id)) !=
+	    CL_OK)
+		return r;
+	h->row.received = 0;
+	h->row.gapped = 1;
+	return CL_OK;
+}
+
+int
+hello_give_files(struct monitor *mon, struct child *c, struct handle *h,
+    int renew)
+{
+	static struct log_ratelimit rl;
+	static const uint32_t types[2] = { MSG_HANDLE_LOG, MSG_HANDLE_INDEX };
+	struct buf b;
+	int fds[2], i, r = CL_OK;
+
+	if (renew)
+		r = hello_renew_files(mon, h, 0);
+	if (r == CL_OK)
+		r = hello_open_files(mon, h, fds);
+	if (r == CL_SYSTEM && errno == ENOENT &&
+	    (r = hello_renew_files(mon, h, 1)) == CL_OK)
+		r = hello_open_files(mon, h, fds);
+	if (r != CL_OK) {
+		if (log_ratelimit(&rl, 10, 10, NULL))
+			log_error("handle-files", "handle=%s reason=%s "
+			    "action=later", log_q(h->row.handle_id),
+			    log_q(cl_strerror(r)));
+		return r;
+	}
+	for (i = 0; i < 2; i++) {
+		buf_init(&b, MSG_BODY_MAX);
+		buf_put_u64(&b, h->row.number);
+		mon_send(c, types[i], 0, &b, fds[i]);
+	}
+	return CL_OK;
+}
+
 /*
  * What to say about one offer.  0: nothing is said (which the device takes
- * for a refusal).
+ * for a refusal).  Only what is known makes an end: an offer that cannot be
+ * judged now is CL_SYSTEM, and so is the hello.
  */
 static int
 hello_judge_offer(struct monitor *mon, struct session *s,
@@ -162,8 +179,9 @@ hello_judge_offer(struct monitor *mon, struct session *s,
 		v->reason = h->abandoned;
 		return s->protocol >= 5;
 	}
-	if (h != NULL && h->agent == s->agent &&
-	    hello_open_handle(mon, s, h) == CL_OK) {
+	if (h != NULL && h->agent == s->agent) {
+		if (hello_open_handle(mon, s, h) != CL_OK)
+			return CL_SYSTEM;
 		v->action = VERDICT_CONTINUE;
 		v->why = WHY_NONE;
 		v->from = h->row.received;
@@ -183,33 +201,26 @@ hello_judge_offer(struct monitor *mon, struct session *s,
  * What was not offered is handed over as well: the first heartbeat that
  * does not list it ends it, and only who knows it can notice.
  */
-static void
+static int
 hello_open_rest(struct monitor *mon, struct session *s)
 {
 	struct handle *h;
+	int r;
 
 	TAILQ_FOREACH(h, &s->agent->handles, of_agent)
-		if (!handle_is_closed(h) && h->row.state != HS_PENDING)
-			(void)hello_open_handle(mon, s, h);
+		if (!handle_is_closed(h) && h->row.state != HS_PENDING &&
+		    (r = hello_open_handle(mon, s, h)) != CL_OK)
+			return r;
+	return CL_OK;
 }
 
 static void
-hello_answer(struct monitor *mon, struct session *s, struct hello *h)
+hello_send_ok(struct child *c, const struct session *s, uint64_t ask,
+    const struct hello_verdict *v, size_t n)
 {
-	struct child *c = mon_find_child(mon, s->generation);
-	struct hello_verdict *v;
-	unsigned int nrefused = 0;
 	struct buf b;
-	size_t i, n = 0, len = 0;
+	size_t i, len = 0;
 
-	v = calloc(h->blob.noffers + 1, sizeof(*v));
-	for (i = 0; v != NULL && i < h->blob.noffers; i++) {
-		v[n].index = (uint16_t)i;
-		if (hello_judge_offer(mon, s, &h->blob.offers[i], &nrefused,
-		    &v[n]))
-			n++;
-	}
-	hello_open_rest(mon, s);
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u8(&b, HELLO_OK);
 	buf_put_u16(&b, (uint16_t)s->protocol);
@@ -222,8 +233,34 @@ hello_answer(struct monitor *mon, struct session *s, struct hello *h)
 		len += strlen(v[i].reason);
 		buf_put_str(&b, len <= HELLO_REASONS_LEN ? v[i].reason : "");
 	}
+	mon_send(c, MSG_HELLO_ANS, ask, &b, -1);
+}
+
+static void
+hello_answer(struct monitor *mon, struct session *s, struct hello *h)
+{
+	struct child *c = mon_find_child(mon, s->generation);
+	struct hello_verdict *v;
+	unsigned int nrefused = 0;
+	size_t i, n = 0;
+	int said = 0;
+
+	v = calloc(h->blob.noffers + 1, sizeof(*v));
+	for (i = 0; v != NULL && said >= 0 && i < h->blob.noffers; i++) {
+		v[n].index = (uint16_t)i;
+		if ((said = hello_judge_offer(mon, s, &h->blob.offers[i],
+		    &nrefused, &v[n])) > 0)
+			n++;
+	}
+	if (v != NULL && said >= 0 && hello_open_rest(mon, s) == CL_OK)
+		hello_send_ok(c, s, h->ask, v, n);
+	else {
+		/* No welcome: the device keeps all and comes back. */
+		log_error("hello-later", "agent=%s peer=%s",
+		    log_q(s->agent->row.agent_id), log_q(s->peer));
+		hello_refuse(c, h->ask, HELLO_LATER);
+	}
 	free(v);
-	mon_send(c, MSG_HELLO_ANS, h->ask, &b, -1);
 }
 
 /* What the agent said of itself replaces what it said before. */

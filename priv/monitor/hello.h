@@ -35,11 +35,17 @@ void hello_finish(struct monitor *mon, struct session *s);
 void hello_refuse(struct child *c, uint64_t ask, int result);
 
 /*
- * Hand the files of a handle to a session.  When another had them before,
- * it is gone now: the files are read and repaired first.  CL_SYSTEM when
- * they cannot be opened.
+ * Hand a handle to a session; when another had it before, that is gone now.
+ * Anything but CL_OK is "cannot tell now" and ends nothing.
  */
 int hello_open_handle(struct monitor *mon, struct session *s,
     struct handle *h);
+/*
+ * The files of its output, for the worker that has the handle.  They are
+ * opened here and read there.  renew: what was there is set aside.  Anything
+ * but CL_OK: not now.
+ */
+int hello_give_files(struct monitor *mon, struct child *c, struct handle *h,
+    int renew);
 
 #endif

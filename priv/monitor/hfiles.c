@@ -21,7 +21,6 @@
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/util.h"
-#include "common/output/logindex.h"
 
 #define HEX_MAX (2 * MAX_ID_LEN + 1)
 #define HPATH_MAX (MAX_PATH_LEN + HEX_MAX + 32)
@@ -153,25 +152,6 @@ hfiles_unlink(const char *state_dir, const char *handle_id,
 	if (hfiles_format(state_dir, handle_id, hfiles_names[which], path) ==
 	    CL_OK)
 		(void)unlink(path);
-}
-
-int
-hfiles_load(const char *state_dir, const char *handle_id, int repair,
-    struct logindex_state *st)
-{
-	int log_fd = -1, index_fd = -1, r;
-
-	memset(st, 0, sizeof(*st));
-	if ((r = hfiles_open(state_dir, handle_id, HFILES_LOG, repair,
-	    &log_fd)) == CL_OK &&
-	    (r = hfiles_open(state_dir, handle_id, HFILES_INDEX, repair,
-	    &index_fd)) == CL_OK)
-		r = logindex_load(log_fd, index_fd, repair, st);
-	if (log_fd != -1)
-		close(log_fd);
-	if (index_fd != -1)
-		close(index_fd);
-	return r;
 }
 
 int

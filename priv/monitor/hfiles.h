@@ -20,13 +20,6 @@ int hfiles_make(const char *state_dir, const char *handle_id);
 int hfiles_open(const char *state_dir, const char *handle_id,
     enum hfiles_which which, int writable, int *fdp);
 /*
- * What the files say (they are the truth).  repair: cut off what a crash
- * left half-written; only while nobody writes.  CL_SYSTEM, CL_FORMAT.
- */
-struct logindex_state;
-int hfiles_load(const char *state_dir, const char *handle_id, int repair,
-    struct logindex_state *st);
-/*
  * Replace files that are missing or make no sense by empty ones; what was
  * there is kept as log.bad and log.idx.bad.  CL_SYSTEM.
  */

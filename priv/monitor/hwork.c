@@ -289,9 +289,10 @@ work_save_project(struct monitor *mon, struct handle *h, const void *data,
 	if (data != NULL) {
 		verdict = work_find_room(mon, h, len + WORK_CHUNK_COST,
 		    &room);
+		/* It is told what becomes of it: this one comes again. */
 		if (verdict == TAKE_OK && work_write_project(mon, h, data,
 		    len) != CL_OK)
-			verdict = TAKE_FAILED;
+			return TAKE_LATER;
 		if (verdict != TAKE_OK) {
 			handle_set_text(&w->project_error,
 			    "the hub had no room for it");

@@ -103,6 +103,11 @@ life_release_handles(struct monitor *mon, struct session *s)
 		if (h->session != s->number)
 			continue;
 		h->session = 0;
+		/* Where the device is to go on after a restart of the hub. */
+		if (!handle_is_closed(h) && store_save_progress(mon->store,
+		    h->row.number, h->row.received, h->row.log_bytes,
+		    h->row.gapped) == CL_DB)
+			mon_set_error(mon, store_error(mon->store));
 		if (handle_is_closed(h))
 			dispatch_settle(mon, h);
 		/* Lost before started means dropped. */

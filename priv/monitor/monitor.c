@@ -68,6 +68,7 @@ static mon_handler_fn *const mon_handlers[0x400] = {
 	[MSG_REFRESH_ANS] = answer_refresh_ans,
 	[MSG_HANDLE_STATUS] = answer_handle_status,
 	[MSG_HANDLE_PROGRESS] = answer_handle_progress,
+	[MSG_HANDLE_FILES] = answer_handle_files,
 	[MSG_HANDLE_LOST] = answer_handle_lost,
 	[MSG_RESULT_TAKE] = answer_result_take,
 	[MSG_RESULT_END] = answer_result_end,
@@ -167,46 +168,6 @@ mon_punish(struct child *c, const struct imsg *m, const char *why)
 	strlcpy(text, "broke the rules: ", sizeof(text));
 	strlcat(text, msgcat_name(m->type), sizeof(text));
 	child_kill(c, text);
-}
-
-/* Decode, and hand over. */
-static void
-mon_on_body(struct child *c, struct imsg *m)
-{
-	union msg_any v;
-	int r;
-
-	if ((r = msg_get(m->type, &m->body, &v)) == CL_OK) {
-		r = mon_bodies[m->type](c->mon, c, m, &v);
-		msg_clear(m->type, &v);
-	}
-	if (r != CL_OK)
-		mon_punish(c, m, cl_strerror(r));
-}
-
-void
-mon_on_message(struct child *c, struct imsg *m)
-{
-	mon_handler_fn *fn;
-	const char *why;
-	int r;
-
-	if (msgcat_check(mon_dirs[c->kind], c->state, m, &c->seen, &why) !=
-	    CL_OK) {
-		mon_punish(c, m, why);
-		return;
-	}
-	if (mon_bodies[m->type] != NULL) {
-		mon_on_body(c, m);
-		return;
-	}
-	if ((fn = mon_find_handler(m->type)) == NULL) {
-		/* The unit test demands one for each row. */
-		mon_punish(c, m, "nobody handles this");
-		return;
-	}
-	if ((r = fn(c->mon, c, m)) != CL_OK)
-		mon_punish(c, m, cl_strerror(r));
 }
 
 /* --- turns --- */
@@ -377,21 +338,99 @@ mon_end_turn(struct monitor *mon)
 		child_flush(&mon->children[i]);
 }
 
+/* Forget what was held since. */
+static void
+mon_cut_out(struct monitor *mon, struct mon_out **out)
+{
+	struct mon_out *o;
+
+	mon->out_tailp = out;
+	while ((o = *out) != NULL) {
+		*out = o->next;
+		mon_free_out(o);
+	}
+}
+
 void
 mon_drop_turn(struct monitor *mon)
 {
-	struct mon_out *o;
 	struct mon_after *a;
 
-	while ((o = mon->out_head) != NULL) {
-		mon->out_head = o->next;
-		mon_free_out(o);
-	}
+	mon_cut_out(mon, &mon->out_head);
 	while ((a = mon->after_head) != NULL) {
 		mon->after_head = a->next;
 		free(a);
 	}
-	mon_init_turn(mon);
+	mon->after_tailp = &mon->after_head;
+}
+
+/*
+ * A request failed halfway and leaves nothing: not in the store, not in
+ * what is to be sent; what it put into tables is put right as after a
+ * commit that failed.
+ */
+static void
+mon_undo_request(struct monitor *mon, struct mon_out **out,
+    struct mon_after **after)
+{
+	struct mon_after *a, *list = *after;
+
+	store_undo_request(mon->store);
+	mon_cut_out(mon, out);
+	*after = NULL;
+	mon->after_tailp = after;
+	while ((a = list) != NULL) {
+		list = a->next;
+		a->fn(mon, a->id, a->aux, 0);
+		free(a);
+	}
+}
+
+/* --- messages --- */
+
+/* Decode, where a row has a struct, and hand over. */
+static int
+mon_handle(struct child *c, struct imsg *m)
+{
+	mon_handler_fn *fn = mon_find_handler(m->type);
+	union msg_any v;
+	int r;
+
+	if (mon_bodies[m->type] == NULL)
+		return fn(c->mon, c, m);
+	if ((r = msg_get(m->type, &m->body, &v)) == CL_OK) {
+		r = mon_bodies[m->type](c->mon, c, m, &v);
+		msg_clear(m->type, &v);
+	}
+	return r;
+}
+
+void
+mon_on_message(struct child *c, struct imsg *m)
+{
+	struct monitor *mon = c->mon;
+	struct mon_out **out = mon->out_tailp;
+	struct mon_after **after = mon->after_tailp;
+	const char *why;
+	int r;
+
+	if (msgcat_check(mon_dirs[c->kind], c->state, m, &c->seen, &why) !=
+	    CL_OK) {
+		mon_punish(c, m, why);
+		return;
+	}
+	if (mon_bodies[m->type] == NULL && mon_find_handler(m->type) == NULL) {
+		/* The unit test demands one for each row. */
+		mon_punish(c, m, "nobody handles this");
+		return;
+	}
+	store_begin_request(mon->store);
+	/* One that went in the middle is over, and all that goes with it. */
+	if ((r = mon_handle(c, m)) != CL_OK && c->state != CHILD_DOWN)
+		mon_undo_request(mon, out, after);
+	store_end_request(mon->store);
+	if (r != CL_OK)
+		mon_punish(c, m, cl_strerror(r));
 }
 
 /* --- children --- */

@@ -18,6 +18,7 @@
 #include <bsd/string.h>
 
 #include "common/base/err.h"
+#include "common/base/log.h"
 #include "common/base/util.h"
 #include "common/msg/buf.h"
 #include "common/msg/msgcat.h"
@@ -128,13 +129,42 @@ penalty_send_all(struct monitor *mon, struct child *c)
 	}
 }
 
+/*
+ * What one worker says about an address is its word alone; another's
+ * welcomed device there is a better witness, and would be locked out.
+ */
+static int
+penalty_is_disputed(struct monitor *mon, const struct child *from,
+    const struct penalty_source *source)
+{
+	struct session *s = NULL;
+	struct child *c;
+
+	while ((s = agents_next_source(&mon->agents, source, s)) != NULL) {
+		c = mon_find_child(mon, s->generation);
+		if (s->state == SESSION_CURRENT && c != NULL && c != from)
+			return 1;
+	}
+	return 0;
+}
+
 void
 penalty_add(struct monitor *mon, const struct child *from,
     const struct penalty_source *s, int kind, uint32_t ms, uint32_t left_ms)
 {
+	static struct log_ratelimit rl;
+	char text[PENALTY_TEXT_MAX];
 	struct child *c;
 	size_t i;
 
+	if (penalty_is_disputed(mon, from, s)) {
+		penalty_format_source(s, text);
+		if (log_ratelimit(&rl, 10, 60, NULL))
+			log_warn("penalty-ignored", "source=%s kind=%d "
+			    "reason=\"a device from there is connected\"",
+			    text, kind);
+		return;
+	}
 	penalty_save(&mon->penalties, s, util_now_ms() + left_ms);
 	enforce_add(mon, s, left_ms);
 	for (i = 0; i < mon->nchildren; i++) {

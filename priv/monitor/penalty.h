@@ -45,7 +45,8 @@ void penalty_format_source(const struct penalty_source *s,
     char dst[PENALTY_TEXT_MAX]);
 
 /*
- * Hold it against the source: for the kernel, if it is to know, and for
+ * Unless a device from there has a session on another worker: hold it
+ * against the source, for the kernel, if it is to know, and for
  * every serving cloopd-net but `from` (NULL: all).  ms were added; left_ms
  * is what it has to wait by now.
  */

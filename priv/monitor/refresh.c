@@ -29,12 +29,14 @@
 
 #include "store/db/store_lease.h"
 
+#define REFRESH_MAX 1024	/* on their way at once */
+
 struct refresh {
 	TAILQ_ENTRY(refresh) entry;
 	uint64_t id;
 	uint64_t session;
 	uint64_t generation;
-	uint64_t ctl;
+	uint64_t ctl;		/* 0: nobody waits */
 	char lease_id[MAX_ID_LEN + 1];
 	char agent_id[MAX_ID_LEN + 1];
 	char actor[64];
@@ -165,9 +167,21 @@ refresh_undo(struct monitor *mon, uint64_t id, uint64_t aux, int ok)
 			break;
 	if (ok || f == NULL)
 		return;
-	ctlout_refuse(mon, f->ctl, "internal", "the hub's store failed: %s",
-	    mon->last_error);
+	if (f->ctl != 0)
+		ctlout_refuse(mon, f->ctl, "internal",
+		    "the hub's store failed: %s", mon->last_error);
 	refresh_free(mon, f);
+}
+
+static void
+refresh_audit(struct monitor *mon, const struct refresh *f,
+    const char *phase, const char *decision, const char *error)
+{
+	if (store_add_event(mon->store, util_wall_ns(), f->actor,
+	    "secret.renew", decision, "lease", f->lease_id, "lease_id",
+	    f->lease_id, "executor_id", f->agent_id, "phase", phase,
+	    "error", error, (char *)NULL) != CL_OK)
+		mon_set_error(mon, store_error(mon->store));
 }
 
 static void
@@ -182,6 +196,8 @@ refresh_send(struct monitor *mon, struct session *s, struct refresh *f,
 	TAILQ_INSERT_TAIL(&mon->refreshes.list, f, entry);
 	mon->refreshes.n++;
 	mon_add_after(mon, refresh_undo, f->id, 0);
+	/* On record before it leaves, whoever waits for the answer. */
+	refresh_audit(mon, f, "start", "allow", NULL);
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u64(&b, s->number);
 	buf_put_u32(&b, (uint32_t)len);
@@ -255,17 +271,6 @@ refresh_run(struct monitor *mon, const struct store_lease *l,
 	return 0;
 }
 
-static void
-refresh_audit(struct monitor *mon, const struct refresh *f,
-    const char *decision, const char *error)
-{
-	if (store_add_event(mon->store, util_wall_ns(), f->actor,
-	    "secret.renew", decision, "lease", f->lease_id, "lease_id",
-	    f->lease_id, "executor_id", f->agent_id, "error", error,
-	    (char *)NULL) != CL_OK)
-		mon_set_error(mon, store_error(mon->store));
-}
-
 void
 refresh_start(struct monitor *mon, const char *lease_id, const char *actor,
     uint64_t ctl)
@@ -273,7 +278,7 @@ refresh_start(struct monitor *mon, const char *lease_id, const char *actor,
 	struct store_lease l;
 	struct refresh *f;
 	struct refusal r;
-	int rc;
+	int bad, rc;
 
 	if ((rc = store_find_lease(mon->store, lease_id, &l)) != CL_OK) {
 		ctlout_refuse(mon, ctl, rc == CL_NOTFOUND ?
@@ -293,8 +298,14 @@ refresh_start(struct monitor *mon, const char *lease_id, const char *actor,
 	strlcpy(f->lease_id, l.id, sizeof(f->lease_id));
 	strlcpy(f->agent_id, l.agent_id, sizeof(f->agent_id));
 	strlcpy(f->actor, actor, sizeof(f->actor));
-	if (refresh_run(mon, &l, f, &r)) {
-		refresh_audit(mon, f, "deny", r.message);
+	if (mon->refreshes.n >= REFRESH_MAX) {
+		refuse_set(&r, "busy", "%zu refreshes wait for their devices",
+		    mon->refreshes.n);
+		bad = 1;
+	} else if ((bad = refresh_run(mon, &l, f, &r)) != 0)
+		store_undo_request(mon->store);
+	if (bad) {
+		refresh_audit(mon, f, "end", "deny", r.message);
 		ctlout_send_err(mon, ctl, &r);
 		free(f);
 	}
@@ -314,8 +325,9 @@ refresh_finish(struct monitor *mon, struct refresh *f, int result,
 	if (result != RES_OK) {
 		refuse_set_result(&r, result, code, text, a != NULL ?
 		    a->row.name : f->agent_id);
-		refresh_audit(mon, f, "deny", r.message);
-		ctlout_send_err(mon, f->ctl, &r);
+		refresh_audit(mon, f, "end", "deny", r.message);
+		if (f->ctl != 0)
+			ctlout_send_err(mon, f->ctl, &r);
 		refresh_free(mon, f);
 		return;
 	}
@@ -330,11 +342,13 @@ refresh_finish(struct monitor *mon, struct refresh *f, int result,
 	row.eventual = rep->eventual;
 	row.unsupported = rep->unsupported;
 	row.error = rep->error;
-	refresh_audit(mon, f, rep->unsupported || (rep->error != NULL &&
+	refresh_audit(mon, f, "end", rep->unsupported || (rep->error != NULL &&
 	    rep->error[0] != '\0') ? "deny" : "allow", rep->error);
-	ctlout_send_row(mon, f->ctl, MSG_ROW_REFRESHED, &ctl_refreshed_table,
-	    &row, -1);
-	ctlout_send_done(mon, f->ctl);
+	if (f->ctl != 0) {
+		ctlout_send_row(mon, f->ctl, MSG_ROW_REFRESHED,
+		    &ctl_refreshed_table, &row, -1);
+		ctlout_send_done(mon, f->ctl);
+	}
 	refresh_free(mon, f);
 }
 
@@ -378,14 +392,14 @@ refresh_end_session(struct monitor *mon, uint64_t session)
 	}
 }
 
+/* Nobody waits for it any more; it is on its way, and its end goes on
+ * record. */
 void
 refresh_forget(struct monitor *mon, uint64_t ctl, uint64_t mask)
 {
-	struct refresh *f, *next;
+	struct refresh *f;
 
-	for (f = TAILQ_FIRST(&mon->refreshes.list); f != NULL; f = next) {
-		next = TAILQ_NEXT(f, entry);
+	TAILQ_FOREACH(f, &mon->refreshes.list, entry)
 		if ((f->ctl & mask) == (ctl & mask))
-			refresh_free(mon, f);
-	}
+			f->ctl = 0;
 }

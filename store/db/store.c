@@ -87,7 +87,7 @@ store_fail(struct store *s, int rc)
 	if (s->dirty) {
 		/* SQLite may have rolled back already; then this says so. */
 		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-		s->dirty = 0;
+		s->dirty = s->marked = 0;
 		s->lost = 1;
 	}
 	switch (rc & 0xff) {
@@ -339,7 +339,7 @@ store_commit_turn(struct store *s)
 		r = CL_DB;
 	else if (s->dirty && (r = store_step_plain(s, ST_COMMIT)) != 0)
 		r = CL_DB;	/* store_fail has rolled back */
-	s->in_turn = s->dirty = s->lost = 0;
+	s->in_turn = s->dirty = s->marked = s->lost = 0;
 	return r;
 }
 
@@ -348,7 +348,42 @@ store_abort_turn(struct store *s)
 {
 	if (s->dirty)
 		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-	s->in_turn = s->dirty = s->lost = 0;
+	s->in_turn = s->dirty = s->marked = s->lost = 0;
+}
+
+void
+store_begin_request(struct store *s)
+{
+	s->in_request = 1;
+	s->marked = 0;
+}
+
+void
+store_undo_request(struct store *s)
+{
+	if (s->marked)
+		(void)store_exec(s, "ROLLBACK TO request");
+}
+
+void
+store_end_request(struct store *s)
+{
+	if (s->marked)
+		(void)store_exec(s, "RELEASE request");
+	s->in_request = s->marked = 0;
+}
+
+/* At the first write of a request. */
+static int
+store_mark(struct store *s)
+{
+	int r;
+
+	if (!s->in_request || s->marked)
+		return CL_OK;
+	if ((r = store_exec(s, "SAVEPOINT request")) == CL_OK)
+		s->marked = 1;
+	return r;
 }
 
 /* A write is coming: BEGIN IMMEDIATE at the first one of the turn. */
@@ -364,11 +399,11 @@ store_want_write(struct store *s)
 	if (s->lost)
 		return CL_DB;
 	if (s->dirty)
-		return CL_OK;
+		return store_mark(s);
 	if ((r = store_step_plain(s, ST_BEGIN)) != 0) {
 		s->lost = 1;
 		return r;
 	}
 	s->dirty = 1;
-	return CL_OK;
+	return store_mark(s);
 }

@@ -44,6 +44,13 @@ const char *store_error(const struct store *s);
 int store_begin_turn(struct store *s);
 int store_commit_turn(struct store *s);
 void store_abort_turn(struct store *s);
+/*
+ * One request of a turn: what it wrote can be taken back without the rest.
+ * begin and end around its handler; undo in between, as often as it likes.
+ */
+void store_begin_request(struct store *s);
+void store_undo_request(struct store *s);
+void store_end_request(struct store *s);
 int store_is_dirty(const struct store *s);	/* commit would write */
 
 struct store_labels {

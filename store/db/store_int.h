@@ -64,6 +64,8 @@ struct store {
 	int in_turn;
 	int dirty;		/* BEGIN has been executed */
 	int lost;		/* the turn failed and was rolled back */
+	int in_request;
+	int marked;		/* SAVEPOINT has been executed */
 	char error[256];
 };
 

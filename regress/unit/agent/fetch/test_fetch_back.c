@@ -10,11 +10,14 @@
 
 #include <sys/mman.h>
 
+#include <bsd/string.h>
+
 #include "agent/fetch/fetch_back.c"
 
 static struct fetch fetch;
 static struct fetch_work work;
 static char sent[64];			/* a letter a frame */
+static char chunk_id[64];
 static uint64_t next_offset;
 static struct frame_write_back last;	/* borrowed strings */
 static char last_error[256], project_text[64];
@@ -38,6 +41,7 @@ fetch_send(struct fetch *f, enum frame_type type, const char *id,
 		return CL_OK;
 	case FRAME_RESULT_CHUNK:
 		sent[n] = 'c';
+		(void)snprintf(chunk_id, sizeof(chunk_id), "%s", id);
 		ASSERT_TRUE(c->data_len > 0 && c->data_len <= 262144);
 		if (c->offset == 0)
 			next_offset = 0;
@@ -212,18 +216,27 @@ test_order(void)
 static void
 test_failures(void)
 {
-	struct frame_error e = { 0 };
+	struct frame_error e = { .code = (char *)(uintptr_t)
+	    "write_back_failed" };
+	struct frame_env env = { 0 };
 	struct imsg m;
 
 	TEST_START("the hub refuses a chunk: no more, and why");
 	reset(26);
 	put_bundle(600000);
 	put_result(DEVJOB_OK, 600000, "");
+	work.slot = 7;
 	ASSERT_ERR(fetch_back_step(&work), CL_OK);
+	e.message = (char *)(uintptr_t)"not about this one";
+	strlcpy(env.id, "wb-8", sizeof(env.id));
+	fetch_back_refuse(&fetch, &env, &e);
+	strlcpy(env.id, "hb-7", sizeof(env.id));
+	fetch_back_refuse(&fetch, &env, &e);
 	e.message = (char *)(uintptr_t)"over the budget";
-	fetch_back_refuse(&work, &e);
+	strlcpy(env.id, chunk_id, sizeof(env.id));
+	fetch_back_refuse(&fetch, &env, &e);
 	e.message = (char *)(uintptr_t)"again";
-	fetch_back_refuse(&work, &e);
+	fetch_back_refuse(&fetch, &env, &e);
 	ASSERT_STRING_EQ(run(), "cR");
 	ASSERT_STRING_EQ(last_error, "over the budget");
 	ASSERT_INT_EQ(last.bundle_bytes, 0);

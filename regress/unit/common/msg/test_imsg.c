@@ -7,6 +7,7 @@
  */
 #include "regress/unit/unit.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -261,5 +262,42 @@ test_hostile(void)
 	close_pair();
 }
 
-UNIT_MAIN(test_round_trip, test_descriptor, test_limits, test_full_socket,
-    test_hostile)
+/* What the receiver has no number for is not the sender's doing. */
+static void
+test_shortage(void)
+{
+	struct rlimit old, few;
+	struct imsg m;
+	int spare, r;
+
+	TEST_START("no descriptor free: the message stays, whole");
+	open_pair(100);
+	for (r = 0; r < 70; r++)	/* whatever was found out before */
+		ASSERT_ERR(imsg_compose(&a, 2, 1, NULL, -1), CL_OK);
+	ASSERT_ERR(imsg_compose(&a, 2, 7, NULL, dup(0)), CL_OK);
+	ASSERT_ERR(imsg_write(&a), CL_OK);
+	spare = dup(0);
+	ASSERT_INT_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = old;
+	few.rlim_cur = (rlim_t)spare + 1;
+	ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while ((r = imsg_read(&b, &m)) == CL_OK && m.id == 1)
+		continue;
+	ASSERT_ERR(r, CL_INCOMPLETE);
+	ASSERT_U64_EQ(b.nshort, 1);
+	ASSERT_ERR(imsg_read(&b, &m), CL_INCOMPLETE);
+
+	TEST_START("and is read when there is one again");
+	close(spare);
+	while ((r = imsg_read(&b, &m)) == CL_OK && m.id == 1)
+		continue;
+	ASSERT_ERR(r, CL_OK);
+	ASSERT_U64_EQ(m.id, 7);
+	ASSERT_INT_NE(m.fd, -1);
+	imsg_free(&m);
+	ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+	close_pair();
+}
+
+UNIT_MAIN(test_shortage, test_round_trip, test_descriptor, test_limits,
+    test_full_socket, test_hostile)

@@ -300,9 +300,9 @@ set_up_workload(void)
 		.state = HS_RUNNING };
 
 	set_up();
-	ASSERT_ERR(hlog_open(&hub.logs, &s->logs, &o, open_temp(), &h),
-	    CL_OK);
-	ASSERT_ERR(hlog_set_index(h, open_temp()), CL_OK);
+	ASSERT_ERR(hlog_open(&hub.logs, &s->logs, &o, &h), CL_OK);
+	hlog_set_log(&hub.logs, h, open_temp());
+	ASSERT_ERR(hlog_set_index(&hub.logs, h, open_temp()), CL_OK);
 	s->nlogs++;
 	h->running_at = hub.now;
 	h->spared = 1;
@@ -483,5 +483,73 @@ test_quiet(void)
 	log_init("test", LOGL_FATAL, LOGF_TEXT);
 }
 
-UNIT_MAIN(test_quiet, test_pings, test_unread, test_deadlines, test_held_end,
-    test_lost, test_beat_after_end)
+/* What the monitor says about the files it was asked for. */
+static void
+answer_files(uint64_t ask, int result)
+{
+	struct imsg m = { .type = MSG_HANDLE_FILES_ANS, .id = ask, .fd = -1 };
+	struct buf b;
+
+	buf_init(&b, 9);
+	buf_put_u64(&b, 7);
+	buf_put_u8(&b, (uint8_t)result);
+	buf_init_read(&m.body, b.data, b.len);
+	ASSERT_ERR(ask_answer(&hub.asks, &m), CL_OK);
+	buf_clear(&b);
+	hs_start_turn(&hub.sessions);
+	(void)hs_settle_all(&hub);
+}
+
+static void
+test_files(void)
+{
+	struct hlog_open o = { .number = 7, .session = 5, .id = "w",
+		.state = HS_RUNNING };
+	struct logindex_record rec = { .wire_len = 2, .file_len = 2,
+		.kind = LOGINDEX_DATA };
+	uint8_t raw[LOGINDEX_RECORD_LEN];
+	char text[8];
+	int log = open_temp(), idx = open_temp(), keep = dup(log);
+	struct imsg m;
+
+	TEST_START("files are asked for with the first output");
+	set_up();
+	ASSERT_ERR(hlog_open(&hub.logs, &s->logs, &o, &h), CL_OK);
+	s->nlogs++;
+	say(WS_TEXT, "{\"v\":26,\"type\":\"log_chunk\",\"handle\":\"w\","
+	    "\"payload\":{\"stream\":\"combined\",\"offset\":0,"
+	    "\"text\":\"one \",\"time\":\"2026-01-02T03:04:05Z\"}}");
+	ASSERT_TRUE(is_told(MSG_HANDLE_FILES, &m));
+	ASSERT_TRUE(s->paused);
+
+	TEST_START("not now: the output waits, the session goes on");
+	answer_files(m.id, FILES_LATER);
+	ASSERT_FALSE(s->paused);
+	ASSERT_U64_EQ(h->received, 4);
+	ASSERT_U64_EQ(h->stored, 0);
+	ASSERT_ERR(hlog_flush(&hub.logs, h, hub.now), CL_SYSTEM);
+
+	TEST_START("asked for again; what they hold is not kept twice");
+	hub.now += 500;
+	hs_ask_waiting(&hub);
+	ASSERT_FALSE(is_told(MSG_HANDLE_FILES, NULL));
+	hub.now += 500;
+	hs_ask_waiting(&hub);
+	ASSERT_TRUE(is_told(MSG_HANDLE_FILES, &m));
+	logindex_format(&rec, raw);
+	ASSERT_INT_EQ(write(idx, raw, sizeof(raw)), sizeof(raw));
+	ASSERT_INT_EQ(write(log, "on", 2), 2);
+	hlog_set_log(&hub.logs, h, log);
+	ASSERT_ERR(hlog_set_index(&hub.logs, h, idx), CL_OK);
+	answer_files(m.id, FILES_OK);
+	ASSERT_ERR(hlog_flush(&hub.logs, h, hub.now), CL_OK);
+	ASSERT_U64_EQ(h->indexed, 4);
+	ASSERT_INT_EQ(pread(keep, text, sizeof(text), 0), 4);
+	ASSERT_BYTES_EQ(text, 4, "one ", 4);
+	ASSERT_FALSE(h->gapped);
+	close(keep);
+	tear_down();
+}
+
+UNIT_MAIN(test_files, test_quiet, test_pings, test_unread, test_deadlines,
+    test_held_end, test_lost, test_beat_after_end)

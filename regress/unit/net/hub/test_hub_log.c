@@ -48,8 +48,10 @@ set_up(uint64_t limit)
 	h = NULL;
 	hlog_init(&t);
 	RB_INIT(&ids);
-	ASSERT_ERR(hlog_open(&t, &ids, &o, open_temp(&log_fd), &h), CL_OK);
-	ASSERT_ERR(hlog_set_index(h, open_temp(&index_fd)), CL_OK);
+	ASSERT_ERR(hlog_open(&t, &ids, &o, &h), CL_OK);
+	ASSERT_TRUE(hlog_needs_files(h));
+	hlog_set_log(&t, h, open_temp(&log_fd));
+	ASSERT_ERR(hlog_set_index(&t, h, open_temp(&index_fd)), CL_OK);
 	nreports = 0;
 }
 
@@ -173,7 +175,7 @@ test_index(void)
 	ASSERT_INT_EQ(record(1).stream, LOGINDEX_STDERR);
 
 	TEST_START("an index is read back by its next worker");
-	ASSERT_ERR(hlog_set_index(h, fcntl(index_fd, F_DUPFD_CLOEXEC, 0)),
+	ASSERT_ERR(hlog_set_index(&t, h, fcntl(index_fd, F_DUPFD_CLOEXEC, 0)),
 	    CL_OK);
 	ASSERT_U64_EQ(h->received, 3);
 	ASSERT_ERR(put(3, "d", 0), CL_OK);
@@ -378,9 +380,9 @@ test_limit(void)
 	TEST_START("the next worker goes on where the hole ends");
 	hlog_close(&t, &ids, h);
 	h = NULL;
-	ASSERT_ERR(hlog_open(&t, &ids, &o, fcntl(log_fd, F_DUPFD_CLOEXEC, 0),
-	    &h), CL_OK);
-	ASSERT_ERR(hlog_set_index(h, fcntl(index_fd, F_DUPFD_CLOEXEC, 0)),
+	ASSERT_ERR(hlog_open(&t, &ids, &o, &h), CL_OK);
+	hlog_set_log(&t, h, fcntl(log_fd, F_DUPFD_CLOEXEC, 0));
+	ASSERT_ERR(hlog_set_index(&t, h, fcntl(index_fd, F_DUPFD_CLOEXEC, 0)),
 	    CL_OK);
 	fill(total, total + 1000 * CUT_CHUNK);
 	check_cut(total + 1000 * CUT_CHUNK);
@@ -398,5 +400,81 @@ test_limit(void)
 	ASSERT_FALSE(st.gapped);
 }
 
-UNIT_MAIN(test_rules, test_counting, test_index, test_timer, test_full_disk,
-    test_limit)
+/* Fewer descriptors than workloads. */
+static void
+test_rest(void)
+{
+	struct hlog_open o = { .number = 8, .session = 1, .id = "i",
+		.state = HS_RUNNING };
+	int one = -1, two = -1;
+	struct hlog *other;
+
+	TEST_START("who was not written to for longest gives its files back");
+	set_up(0);
+	t.max_opened = 1;
+	ASSERT_ERR(put(0, "abc", 0), CL_OK);
+	ASSERT_ERR(hlog_open(&t, &ids, &o, &other), CL_OK);
+	hlog_set_log(&t, other, open_temp(&one));
+	ASSERT_ERR(hlog_set_index(&t, other, open_temp(&two)), CL_OK);
+	ASSERT_INT_EQ(t.nopened, 1);
+	ASSERT_TRUE(hlog_needs_files(h));
+	ASSERT_U64_EQ(h->indexed, 3);
+	ASSERT_ERR(hlog_flush(&t, h, 1000), CL_OK);
+
+	TEST_START("it has them again and goes on");
+	hlog_set_log(&t, h, fcntl(log_fd, F_DUPFD_CLOEXEC, 0));
+	ASSERT_ERR(hlog_set_index(&t, h, fcntl(index_fd, F_DUPFD_CLOEXEC,
+	    0)), CL_OK);
+	ASSERT_TRUE(hlog_needs_files(other));
+	ASSERT_ERR(put(3, "def", 0), CL_OK);
+	expect_log("abcdef");
+
+	TEST_START("progress is what is in both files");
+	hlog_report(h, 5000, count_report, NULL);
+	ASSERT_U64_EQ(h->told, 3);
+	ASSERT_ERR(hlog_flush(&t, h, 5000), CL_OK);
+	hlog_report(h, 6000, count_report, NULL);
+	ASSERT_U64_EQ(h->told, 6);
+	hlog_close(&t, &ids, other);
+	close(one);
+	close(two);
+}
+
+/* Streams that alternate a byte at a time, beats, and a gap now and then. */
+static void
+test_small_pieces(void)
+{
+	struct logindex_state st;
+	struct stat sb;
+	uint64_t off = 0;
+	int64_t now = 1000;
+	unsigned int i;
+
+	TEST_START("an index has a quarter of what its log may have");
+	set_up(1048576);
+	for (i = 0; i < 200000; i++) {
+		struct hlog_chunk c = { .off = off, .text = "x", .len = 1,
+			.stream = (uint8_t)(1 + i % 2), .time = 5 };
+
+		ASSERT_ERR(hlog_put(&t, h, &c, now), CL_OK);
+		off += i % 100 == 99 ? 3 : 1;
+		if (i % 10 != 0)
+			continue;
+		now++;
+		ASSERT_ERR(hlog_settle(&t, h, now), CL_OK);
+	}
+	ASSERT_U64_EQ(h->stored, off - 2);
+	ASSERT_ERR(hlog_flush(&t, h, now), CL_OK);
+	ASSERT_U64_EQ(h->indexed, h->stored);
+	ASSERT_INT_EQ(fstat(index_fd, &sb), 0);
+	ASSERT_INT_LE(sb.st_size, 1048576 / HLOG_INDEX_SHARE);
+
+	TEST_START("offsets stay exact");
+	ASSERT_ERR(logindex_load(log_fd, index_fd, 0, &st), CL_OK);
+	ASSERT_U64_EQ(st.received, off - 2);
+	ASSERT_U64_EQ(st.log_len, 200000);
+	ASSERT_TRUE(st.gapped);
+}
+
+UNIT_MAIN(test_rest, test_rules, test_counting, test_index, test_timer,
+    test_full_disk, test_limit, test_small_pieces)

@@ -61,8 +61,9 @@ set_up(void)
 		hlog_close(&t, &ids, h);
 	hlog_init(&t);
 	RB_INIT(&ids);
-	ASSERT_ERR(hlog_open(&t, &ids, &o, open_temp(&log_fd), &h), CL_OK);
-	ASSERT_ERR(hlog_set_index(h, open_temp(&index_fd)), CL_OK);
+	ASSERT_ERR(hlog_open(&t, &ids, &o, &h), CL_OK);
+	hlog_set_log(&t, h, open_temp(&log_fd));
+	ASSERT_ERR(hlog_set_index(&t, h, open_temp(&index_fd)), CL_OK);
 	add(SECRET);
 }
 
@@ -147,8 +148,9 @@ test_held(void)
 			.state = HS_RUNNING };
 
 		hlog_close(&t, &ids, h);
-		ASSERT_ERR(hlog_open(&t, &ids, &o, lfd, &h), CL_OK);
-		ASSERT_ERR(hlog_set_index(h, ifd), CL_OK);
+		ASSERT_ERR(hlog_open(&t, &ids, &o, &h), CL_OK);
+		hlog_set_log(&t, h, lfd);
+		ASSERT_ERR(hlog_set_index(&t, h, ifd), CL_OK);
 		add(SECRET);
 	}
 	ASSERT_U64_EQ(h->received, 2);

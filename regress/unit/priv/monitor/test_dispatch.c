@@ -5,7 +5,6 @@
  * Sessions and dispatch in the monitor: identities, supersession across
  * workers, row before frame, ends in any order.
  */
-#include "common/output/logindex.h"
 #include "priv/monitor/hfiles.h"
 #include "priv/monitor/life.h"
 #include "montest.h"
@@ -108,7 +107,7 @@ test_supersede(void)
 	mt_stop();
 }
 
-/* Hear a dispatch on a worker: HANDLE_OPEN, HANDLE_INDEX, START. */
+/* Hear a dispatch on a worker: HANDLE_OPEN, START. */
 static uint64_t
 hear_start(size_t net)
 {
@@ -121,8 +120,6 @@ hear_start(size_t net)
 		imsg_free(&m);
 	ASSERT_INT_EQ(type, MSG_HANDLE_OPEN);
 	handle = buf_get_u64(&m.body);
-	imsg_free(&m);
-	ASSERT_INT_EQ(mt_hear(net, &m), MSG_HANDLE_INDEX);
 	imsg_free(&m);
 	ASSERT_INT_EQ(mt_hear(net, &m), MSG_START);
 	(void)buf_get_u64(&m.body);
@@ -357,15 +354,11 @@ test_label(void)
 static void
 test_rehydrate(void)
 {
-	struct logindex_record rec = { .wire_off = 0, .file_off = 0,
-		.wire_len = 7, .file_len = 7, .kind = LOGINDEX_DATA };
-	uint8_t raw[LOGINDEX_RECORD_LEN];
 	struct mt_device d;
 	struct handle *h;
 	struct imsg m;
 	uint64_t number;
 	char id[64];
-	int fd;
 
 	mt_start();
 	mt_operator(1, ROLE_OPERATOR);
@@ -376,18 +369,11 @@ test_rehydrate(void)
 	say_started(MT_NET1, number, RES_OK, "", "");
 	h = handles_find(&mt.handles, number);
 	snprintf(id, sizeof(id), "%s", h->row.handle_id);
-	/* 7 bytes recorded, 2 more that the crash left without a record. */
-	ASSERT_INT_EQ(hfiles_open(mt.conf.state_dir, id, HFILES_LOG, 1, &fd),
-	    CL_OK);
-	ASSERT_INT_EQ(util_write_all(fd, "before\nxx", 9), CL_OK);
-	close(fd);
-	logindex_format(&rec, raw);
-	ASSERT_INT_EQ(hfiles_open(mt.conf.state_dir, id, HFILES_INDEX, 1,
-	    &fd), CL_OK);
-	ASSERT_INT_EQ(util_write_all(fd, raw, sizeof(raw)), CL_OK);
-	close(fd);
+	h->row.received = 7;
+	mt_down(&d, AGENT_OFFLINE);
 
-	TEST_START("after a restart: running, gapped, offset of the files");
+	TEST_START("after a restart: running, gapped, offset of its last "
+	    "session");
 	handles_clear(&mt.handles);
 	agents_clear(&mt.agents);
 	ASSERT_INT_EQ(agents_load(&mt.agents, mt.store), CL_OK);
@@ -409,7 +395,6 @@ test_rehydrate(void)
 	ASSERT_INT_EQ(buf_get_u8(&m.body), VERDICT_CONTINUE);
 	ASSERT_INT_EQ(buf_get_u8(&m.body), WHY_NONE);
 	ASSERT_U64_EQ(buf_get_u64(&m.body), 7);
-	ASSERT_U64_EQ(hfiles_get_log_len(mt.conf.state_dir, id), 7);
 
 	TEST_START("what the device does not list is failed");
 	{
@@ -505,5 +490,47 @@ test_revoke(void)
 	mt_stop();
 }
 
+/* Places of sessions, when a worker is not to be trusted. */
+static void
+test_places(void)
+{
+	struct mt_device d, one;
+	struct agent *a;
+	struct imsg m;
+	unsigned int i;
+
+	mt_start();
+	mt_connect(&d, MT_NET1, "edge", NULL);
+	mt_connect(&one, MT_NET2, "other", NULL);
+	a = agents_find(&mt.agents, d.agent_id);
+
+	TEST_START("one credential takes a few places and no more");
+	for (i = 1; i < AGENT_SESSIONS_MAX; i++)
+		ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
+	mt_drain(MT_NET1);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_UNAVAILABLE);
+
+	TEST_START("the oldest that was not welcomed makes room");
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET2, d.credential), AUTH_UNAVAILABLE);
+	mt_expect(MT_NET1, MSG_SESSION_DROP, &m);
+	d.session = buf_get_u64(&m.body);
+	d.net = MT_NET1;
+	ASSERT_TRUE(d.session != a->session);
+	mt_down(&d, AGENT_OFFLINE);
+	ASSERT_INT_EQ(mt_auth(&d, MT_NET2, d.credential), AUTH_OK);
+
+	TEST_START("one worker never has them all");
+	free(mt.conf.net_workers);
+	mt.conf.net_workers = strdup("2");
+	mt.conf.max_agents = 12;
+	for (i = 0; i < 2; i++)
+		ASSERT_INT_EQ(mt_auth(&one, MT_NET1, one.credential),
+		    AUTH_OK);
+	ASSERT_INT_EQ(mt_auth(&one, MT_NET1, one.credential),
+	    AUTH_UNAVAILABLE);
+	ASSERT_INT_EQ(mt_auth(&one, MT_NET2, one.credential), AUTH_OK);
+	mt_stop();
+}
+
 UNIT_MAIN(test_identity, test_supersede, test_run, test_foreign_status,
-    test_label, test_rehydrate, test_revoke)
+    test_label, test_rehydrate, test_revoke, test_places)

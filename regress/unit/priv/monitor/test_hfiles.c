@@ -7,13 +7,14 @@
  */
 #include "regress/unit/unit.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <fcntl.h>
 
-#include "common/output/logindex.h"
 #include "priv/monitor/hello.h"
 #include "priv/monitor/hfiles.h"
+#include "priv/monitor/hwork.h"
 #include "priv/monitor/life.h"
 #include "montest.h"
 
@@ -162,42 +163,163 @@ offer(struct mt_device *d, const char *id)
 	return buf_get_u64(&m.body);
 }
 
-static void
-test_renew(void)
+/* The worker wants the files; a FILES_*, and whether they came. */
+static int
+ask_files(struct mt_device *d, uint64_t number, int renew)
 {
-	struct logindex_state st;
-	struct mt_device d;
-	struct handle *h;
-	char id[64];
-	int fd;
+	uint32_t type;
+	struct imsg m;
+	struct buf b;
+	int nfiles = 0, result = -1;
 
-	mt_start();
-	mt_connect(&d, MT_NET1, "edge", NULL);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, d->session);
+	buf_put_u64(&b, number);
+	buf_put_u8(&b, (uint8_t)renew);
+	mt_drain(d->net);
+	mt_say(d->net, MSG_HANDLE_FILES, 99, &b, -1);
+	mon_end_turn(&mt);
+	while (result == -1) {
+		type = mt_hear(d->net, &m);
+		ASSERT_U64_EQ(buf_get_u64(&m.body), number);
+		if (type == MSG_HANDLE_FILES_ANS) {
+			ASSERT_U64_EQ(m.id, 99);
+			result = buf_get_u8(&m.body);
+		} else {
+			ASSERT_INT_EQ(type, nfiles == 0 ? MSG_HANDLE_LOG :
+			    MSG_HANDLE_INDEX);
+			nfiles++;
+		}
+		imsg_free(&m);
+	}
+	ASSERT_INT_EQ(nfiles, result == FILES_OK ? 2 : 0);
+	return result;
+}
+
+/* A workload that runs on d; its id. */
+static struct handle *
+run_one(struct mt_device *d, char id[64])
+{
+	struct handle *h;
+
+	mt_connect(d, MT_NET1, "edge", NULL);
 	mt_operator(1, ROLE_OPERATOR);
 	mt_run(MT_ID(1, 1), "edge", 1);
 	h = handles_next(&mt.handles, NULL);
 	h->row.state = HS_RUNNING;
-	snprintf(id, sizeof(id), "%s", h->row.handle_id);
+	snprintf(id, 64, "%s", h->row.handle_id);
+	return h;
+}
+
+static void
+test_renew(void)
+{
+	struct mt_device d;
+	struct handle *h;
+	struct stat st;
+	char id[64], path[512], hex[64];
+
+	mt_start();
+	h = run_one(&d, id);
 	mt_down(&d, AGENT_OFFLINE);
 
 	TEST_START("a row without its files keeps its workload");
 	h->row.received = 10;
 	ASSERT_INT_EQ(hfiles_del(mt.conf.state_dir, id), CL_OK);
-	ASSERT_U64_EQ(offer(&d, id), 0);
+	ASSERT_U64_EQ(offer(&d, id), 10);
+	ASSERT_INT_EQ(ask_files(&d, h->row.number, 0), FILES_OK);
 	ASSERT_INT_EQ(is_kept(id), 1);
+	ASSERT_U64_EQ(h->row.received, 0);
 	ASSERT_INT_EQ(h->row.gapped, 1);
-	mt_down(&d, AGENT_OFFLINE);
 
 	TEST_START("a broken index is put aside, not believed");
-	ASSERT_INT_EQ(hfiles_open(mt.conf.state_dir, id, HFILES_INDEX, 1,
-	    &fd), CL_OK);
-	ASSERT_INT_EQ(write(fd, "0123456789012345678901234567890123456789",
-	    LOGINDEX_RECORD_LEN), LOGINDEX_RECORD_LEN);
-	close(fd);
-	ASSERT_U64_EQ(offer(&d, id), 0);
-	ASSERT_INT_EQ(hfiles_load(mt.conf.state_dir, id, 0, &st), CL_OK);
-	mt_down(&d, AGENT_OFFLINE);
+	ASSERT_INT_EQ(ask_files(&d, h->row.number, 1), FILES_OK);
+	ASSERT_INT_EQ(util_format_id_path(id, hex, sizeof(hex)), CL_OK);
+	snprintf(path, sizeof(path), "%s/hub/handles/%s/log.idx.bad",
+	    mt.conf.state_dir, hex);
+	ASSERT_INT_EQ(stat(path, &st), 0);
+
+	TEST_START("an end is final: its files are not given any more");
+	h->row.closed_at = 1;
+	ASSERT_INT_EQ(ask_files(&d, h->row.number, 0), FILES_GONE);
+	h->row.closed_at = UTIL_TIME_ZERO;
+	ASSERT_INT_EQ(ask_files(&d, h->row.number, 0), FILES_OK);
 	mt_stop();
 }
 
-UNIT_MAIN(test_retention, test_orphans, test_renew)
+/* A chunk of a bundle came; a TAKE_*. */
+static int
+take_room(struct mt_device *d, uint64_t number)
+{
+	struct imsg m;
+	struct buf b;
+	int result;
+
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u64(&b, d->session);
+	buf_put_u64(&b, number);
+	buf_put_u8(&b, 1);
+	buf_put_u32(&b, 100);
+	buf_put_u32(&b, 100);
+	mt_say(d->net, MSG_RESULT_TAKE, 98, &b, -1);
+	mon_end_turn(&mt);
+	mt_expect(d->net, MSG_RESULT_TAKE_ANS, &m);
+	result = buf_get_u8(&m.body);
+	imsg_free(&m);
+	return result;
+}
+
+/* What cannot be told now ends nothing. */
+static void
+test_later(void)
+{
+	char id[64], hex[64], log[512], away[600];
+	struct rlimit old, none;
+	struct mt_device d;
+	struct handle *h;
+
+	mt_start();
+	h = run_one(&d, id);
+	ASSERT_INT_EQ(util_format_id_path(id, hex, sizeof(hex)), CL_OK);
+	snprintf(log, sizeof(log), "%s/hub/handles/%s/log",
+	    mt.conf.state_dir, hex);
+	snprintf(away, sizeof(away), "%s.away", log);
+	mt_down(&d, AGENT_OFFLINE);
+
+	TEST_START("a log that cannot be opened: the workload goes on");
+	ASSERT_INT_EQ(rename(log, away), 0);
+	ASSERT_INT_EQ(mkdir(log, 0700), 0);
+	h->row.received = 10;
+	ASSERT_U64_EQ(offer(&d, id), 10);
+	ASSERT_INT_EQ(ask_files(&d, h->row.number, 0), FILES_LATER);
+	ASSERT_U64_EQ(h->row.received, 10);
+	ASSERT_INT_EQ(h->row.state, HS_RUNNING);
+
+	TEST_START("and has its files as soon as it can be");
+	ASSERT_INT_EQ(rmdir(log), 0);
+	ASSERT_INT_EQ(rename(away, log), 0);
+	ASSERT_INT_EQ(ask_files(&d, h->row.number, 0), FILES_OK);
+	ASSERT_FALSE(h->row.gapped);
+
+	TEST_START("no descriptors left: later, and nothing is renewed");
+	mt_drain(MT_NET1);
+	ASSERT_INT_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = old;
+	none.rlim_cur = 3;
+	ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ASSERT_INT_EQ(ask_files(&d, h->row.number, 0), FILES_LATER);
+	ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+	ASSERT_INT_EQ(ask_files(&d, h->row.number, 0), FILES_OK);
+	ASSERT_U64_EQ(h->row.received, 10);
+	ASSERT_INT_EQ(mt.children[MT_NET1].state, MS_SERVING);
+
+	TEST_START("nor does it fail a bundle that comes back");
+	h->work->asked = WORK_BUNDLE;
+	ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ASSERT_INT_EQ(take_room(&d, h->row.number), TAKE_LATER);
+	ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+	ASSERT_INT_EQ(take_room(&d, h->row.number), TAKE_OK);
+	mt_stop();
+}
+
+UNIT_MAIN(test_retention, test_orphans, test_renew, test_later)

@@ -311,6 +311,62 @@ test_refresh(void)
 	mt_stop();
 }
 
+static int
+count_renewals(const struct store_audit *row, void *arg)
+{
+	*(int *)arg += strcmp(row->action, "secret.renew") == 0;
+	return 0;
+}
+
+/* Rows about refreshes in the audit. */
+static int
+get_renewals(void)
+{
+	int n = 0;
+
+	ASSERT_INT_EQ(store_list_audit(mt.store, 0, INT64_MIN, 1000,
+	    count_renewals, &n), CL_OK);
+	return n;
+}
+
+static void
+test_hangup(void)
+{
+	struct mt_device d;
+	struct imsg m;
+	struct buf b;
+	uint64_t id;
+
+	set_up(&d);
+	lend(&d, "kubeconfig", "password: " VALUE "\n");
+	TEST_START("a refresh is on record before it leaves");
+	put_secret("tok", "kubeconfig", "password: new-" VALUE "\n");
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_str(&b, lease_id);
+	mt_say(1, MSG_CTL_LEASE_REFRESH, MT_ID(1, 40), &b, -1);
+	ASSERT_INT_EQ(get_renewals(), 1);
+	mon_end_turn(&mt);
+	mt_expect(d.net, MSG_REFRESH, &m);
+	id = m.id;
+	imsg_free(&m);
+
+	TEST_START("its operator hangs up: its end is on record too");
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u32(&b, 1);
+	mt_say(1, MSG_CTL_GONE, 0, &b, -1);
+	mt_drain(1);
+	buf_init(&b, MSG_BODY_MAX);
+	buf_put_u8(&b, RES_TIMEOUT);
+	buf_put_str(&b, "");
+	buf_put_str(&b, "");
+	field_put(&lease_refreshed_table, &(struct lease_refreshed){ 0 }, &b);
+	mt_say(d.net, MSG_REFRESH_ANS, id, &b, -1);
+	ASSERT_INT_EQ(get_renewals(), 2);
+	mon_end_turn(&mt);
+	ASSERT_INT_EQ(mt_hear(1, &m), 0);
+	mt_stop();
+}
+
 static void
 test_time(void)
 {
@@ -491,4 +547,4 @@ test_restart(void)
 }
 
 UNIT_MAIN(test_lend, test_workspace, test_revoke, test_races, test_refresh,
-    test_time, test_clock, test_owed, test_restart)
+    test_hangup, test_time, test_clock, test_owed, test_restart)

@@ -262,5 +262,30 @@ test_enforce(void)
 	mt_stop();
 }
 
+/* A worker that was taken over would shut a site out. */
+static void
+test_disputed(void)
+{
+	struct mt_device d;
+
+	mt_start();
+	mt_connect(&d, MT_NET2, "edge", NULL);	/* from 192.0.2.1 */
+	mt_drain(MT_NET2);
+	TEST_START("another worker's device there: it is not believed");
+	ASSERT_FALSE(report("192.0.2.1", PEN_CRASH, 1000, 1000));
+	ASSERT_STRING_EQ(heard(MT_NET2), "");
+	ASSERT_SIZE_T_EQ(mt.penalties.n, 0);
+	ASSERT_FALSE(report("192.0.2.2", PEN_CRASH, 1000, 1000));
+	ASSERT_STRING_EQ(heard(MT_NET2), "192.0.2.2 1000");
+
+	TEST_START("its own device there is no witness");
+	mt_down(&d, AGENT_OFFLINE);
+	mt_connect(&d, MT_NET1, "edge2", NULL);
+	mt_drain(MT_NET2);
+	ASSERT_FALSE(report("192.0.2.1", PEN_CRASH, 1000, 1000));
+	ASSERT_STRING_EQ(heard(MT_NET2), "192.0.2.1 1000");
+	mt_stop();
+}
+
 UNIT_MAIN(test_sources, test_relay, test_crash, test_ready, test_start_order,
-    test_enforce)
+    test_enforce, test_disputed)

@@ -198,6 +198,30 @@ test_turns(void)
 	ASSERT_ERR(store_commit_turn(s), CL_OK);
 	ASSERT_ERR(store_find_enrollment(s, "one", &found), CL_OK);
 	store_enrollment_clear(&found);
+
+	TEST_START("an undone request leaves those before and after it");
+	e.secret_hash = tmp_enrollment("x").secret_hash;
+	e.id = (char *)(uintptr_t)"before";
+	ASSERT_ERR(store_begin_turn(s), CL_OK);
+	store_begin_request(s);
+	ASSERT_ERR(store_add_enrollment(s, &e), CL_OK);
+	store_end_request(s);
+	store_begin_request(s);
+	e.id = (char *)(uintptr_t)"undone";
+	ASSERT_ERR(store_add_enrollment(s, &e), CL_OK);
+	store_undo_request(s);
+	e.id = (char *)(uintptr_t)"instead";
+	ASSERT_ERR(store_add_enrollment(s, &e), CL_OK);
+	store_end_request(s);
+	store_begin_request(s);
+	store_undo_request(s);	/* nothing was written */
+	store_end_request(s);
+	ASSERT_ERR(store_commit_turn(s), CL_OK);
+	ASSERT_ERR(store_find_enrollment(s, "before", &found), CL_OK);
+	store_enrollment_clear(&found);
+	ASSERT_ERR(store_find_enrollment(s, "instead", &found), CL_OK);
+	store_enrollment_clear(&found);
+	ASSERT_ERR(store_find_enrollment(s, "undone", &found), CL_NOTFOUND);
 	store_close(s);
 }
 

@@ -105,10 +105,15 @@ int
 msg_put(uint32_t type, const void *v, struct buf *b)
 {
 	const struct msg_row *row = msgcat_find(type);
+	size_t n = 0;
 
 	if (row == NULL || (row->body == NULL && v != NULL))
 		return CL_INTERNAL;
-	if (v != NULL)
+	if (row->body != NULL)
+		(void)row->body->get_rows(&n);
+	if (n > 0 && v == NULL)
+		return CL_INTERNAL;
+	if (n > 0)
 		field_put(row->body, v, b);
 	return buf_error(b);
 }

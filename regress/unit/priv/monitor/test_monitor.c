@@ -139,7 +139,7 @@ test_fuzz(void)
 	const struct msg_row *rows;
 	uint8_t body[512];
 	struct imsg m;
-	size_t i, j, n, len, slot, k;
+	size_t i, j, n, len, max, slot, k;
 	unsigned int seed = 1;
 
 	mt_start();
@@ -159,8 +159,9 @@ test_fuzz(void)
 				    (uint8_t)(seed >> 20);
 			}
 			len = find_min(&rows[i]);
-			if (find_max(&rows[i]) > len)
-				len += (seed >> 8) % (find_max(&rows[i]) - len + 1) %
+			max = find_max(&rows[i]);
+			if (max > len)
+				len += (seed >> 8) % (max - len + 1) %
 				    (sizeof(body) - len);
 			unit_note("%s %zu", rows[i].name, len);
 			memset(&m, 0, sizeof(m));

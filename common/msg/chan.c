@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,8 +46,83 @@ chan_init(struct chan *c, int fd, enum msg_dir in, enum msg_dir out,
 	return CL_OK;
 }
 
-/* What the catalogue and the decoder say of a message that came. */
+/* Read it or not: by its queue, its quotas and its owner. */
+static void
+chan_set_paused(struct chan *c)
+{
+	size_t mark = c->is_paused ? c->mark / 2 : c->mark;
+	int paused = c->is_held || c->nspent > 0 || c->im.queued_len > mark;
+
+	if (paused != c->is_paused) {
+		c->is_paused = paused;
+		chan_tell_want(c);
+	}
+}
+
 static int
+chan_is_spent(const struct chan *c, const struct msg_row *row)
+{
+	size_t i = msgcat_get_place(row);
+
+	return (row->open > 0 && c->quota->nopen[i] >= row->open) ||
+	    (row->rate > 0 && c->quota->nrecent[i] >= row->rate);
+}
+
+/* A message that came takes of its row's quota.  CL_NOMEM. */
+static int
+chan_spend(struct chan *c, const struct msg_row *row)
+{
+	size_t i = msgcat_get_place(row);
+
+	if (row->open == 0 && row->rate == 0)
+		return CL_OK;
+	if (c->quota == NULL &&
+	    (c->quota = calloc(1, sizeof(*c->quota))) == NULL)
+		return CL_NOMEM;
+	if (chan_is_spent(c, row))	/* read before the pause took hold */
+		c->nspent--;
+	c->quota->nopen[i] += row->open > 0;
+	c->quota->nrecent[i]++;
+	if (chan_is_spent(c, row))
+		c->nspent++;
+	chan_set_paused(c);
+	return CL_OK;
+}
+
+/* An answer gives back what its question took. */
+static void
+chan_give_back(struct chan *c, uint32_t type)
+{
+	const struct msg_row *row = msgcat_find(type - 1);
+	size_t i;
+
+	if (c->quota == NULL || type % 2 == 0 || row == NULL ||
+	    row->open == 0 || c->quota->nopen[msgcat_get_place(row)] == 0)
+		return;
+	i = msgcat_get_place(row);
+	if (chan_is_spent(c, row))
+		c->nspent--;
+	c->quota->nopen[i]--;
+	if (chan_is_spent(c, row))
+		c->nspent++;
+}
+
+void
+chan_on_second(struct chan *c)
+{
+	const struct msg_row *rows;
+	size_t n, i;
+
+	if (!c->is_open || c->quota == NULL)
+		return;
+	memset(c->quota->nrecent, 0, sizeof(c->quota->nrecent));
+	rows = msgcat_get_rows(&n);
+	for (c->nspent = 0, i = 0; i < n; i++)
+		c->nspent += (unsigned int)chan_is_spent(c, &rows[i]);
+	chan_set_paused(c);
+}
+
+int
 chan_check(struct chan *c, struct imsg *m, union msg_any *v,
     const char **whyp)
 {
@@ -55,8 +131,10 @@ chan_check(struct chan *c, struct imsg *m, union msg_any *v,
 
 	if ((r = msgcat_check(c->in, c->state, m, &c->seen, whyp)) != 0)
 		return r;
-	if ((row = msgcat_find(m->type)) == NULL || row->body == NULL)
-		return CL_OK;	/* its handler decodes */
+	if ((row = msgcat_find(m->type)) == NULL)
+		return CL_INTERNAL;
+	if ((r = chan_spend(c, row)) != 0 || row->body == NULL)
+		return r;	/* its handler decodes */
 	if ((r = msg_get(m->type, &m->body, v)) != 0) {
 		*whyp = r == CL_NOMEM ? cl_strerror(r) : "malformed body";
 		return r == CL_NOMEM ? r : CL_FORMAT;
@@ -91,6 +169,8 @@ chan_close(struct chan *c)
 	c->is_open = 0;
 	chan_tell_want(c);
 	imsg_clear(&c->im);
+	free(c->quota);
+	c->quota = NULL;
 }
 
 int
@@ -154,19 +234,6 @@ chan_turn(struct chan *c)
 			return;
 }
 
-/* Read it or not, by its queue and its owner. */
-static void
-chan_set_paused(struct chan *c)
-{
-	size_t mark = c->is_paused ? c->mark / 2 : c->mark;
-	int paused = c->is_held || c->im.queued_len > mark;
-
-	if (paused != c->is_paused) {
-		c->is_paused = paused;
-		chan_tell_want(c);
-	}
-}
-
 void
 chan_hold(struct chan *c)
 {
@@ -204,7 +271,7 @@ chan_flush(struct chan *c)
 }
 
 int
-chan_send_buf(struct chan *c, uint32_t type, uint64_t id,
+chan_queue_buf(struct chan *c, uint32_t type, uint64_t id,
     const struct buf *body, int fd)
 {
 	int r, idle;
@@ -218,8 +285,20 @@ chan_send_buf(struct chan *c, uint32_t type, uint64_t id,
 	if ((r = imsg_compose(&c->im, type, id, body, fd)) == 0) {
 		if (idle)
 			c->moved_at = util_now_ms();
-		chan_flush(c);
+		chan_give_back(c, type);
+		chan_set_paused(c);
 	}
+	return r;
+}
+
+int
+chan_send_buf(struct chan *c, uint32_t type, uint64_t id,
+    const struct buf *body, int fd)
+{
+	int r;
+
+	if ((r = chan_queue_buf(c, type, id, body, fd)) == 0)
+		chan_flush(c);
 	return r;
 }
 

@@ -8,7 +8,8 @@
  *
  * Flow: what we queue for a peer has a mark.  Above it the peer is not read,
  * so that a peer that asks much and reads slowly waits for itself; below half
- * of it reading goes on.  Nobody is ended for what we queued: a peer "does
+ * of it reading goes on.  The same for who asks more at once, or a second,
+ * than the row of its question says.  Nobody is ended for what we queued: a peer "does
  * not read" when nothing left for CHAN_STALL_MS, not counting the time in
  * which we ourselves were late (chan_check_stall).
  *
@@ -38,6 +39,12 @@ typedef int chan_msg_fn(void *arg, struct imsg *m, union msg_any *v);
  */
 typedef void chan_end_fn(void *arg, const char *why);
 
+/* What a row's quota has counted: by the row's place in the catalogue. */
+struct chan_quota {
+	uint32_t nopen[MSGCAT_MAX_ROWS];	/* questions unanswered */
+	uint32_t nrecent[MSGCAT_MAX_ROWS];	/* since chan_on_second */
+};
+
 struct chan {
 	struct imsg_chan im;
 	struct msgcat_seen seen;
@@ -46,6 +53,8 @@ struct chan {
 	int is_open;
 	int is_paused;		/* not read: by the mark, or by the owner */
 	int is_held;		/* by the owner (chan_hold) */
+	unsigned int nspent;	/* rows whose quota is used up */
+	struct chan_quota *quota;	/* NULL until a row needs it */
 	size_t mark;		/* queued bytes above which it is not read */
 	int64_t moved_at;	/* monotonic ms: something was written */
 	chan_msg_fn *on_msg;
@@ -79,6 +88,12 @@ int chan_read_one(struct chan *c, struct imsg *m, union msg_any *v,
  * meanwhile.  CL_TIMEOUT besides. */
 int chan_wait(struct chan *c, int64_t deadline, struct imsg *m,
     union msg_any *v, const char **whyp);
+/*
+ * What chan_read_one does with a message once it has been read: the
+ * catalogue, then the decoder.  CL_OK: v is to be cleared.
+ */
+int chan_check(struct chan *c, struct imsg *m, union msg_any *v,
+    const char **whyp);
 /* Read and hand over what is there, within bounds; ends it where it must. */
 void chan_turn(struct chan *c);
 
@@ -95,7 +110,10 @@ int chan_send(struct chan *c, uint32_t type, uint64_t id, const void *v,
 /* A row whose whole body is the length of a sealed memfd of data[len]. */
 int chan_send_memfd(struct chan *c, uint32_t type, uint64_t id,
     const void *data, size_t len);
-/* A body that was encoded before. */
+/* A body that was encoded before.  chan_queue_buf leaves the sending to the
+ * next chan_flush. */
+int chan_queue_buf(struct chan *c, uint32_t type, uint64_t id,
+    const struct buf *body, int fd);
 int chan_send_buf(struct chan *c, uint32_t type, uint64_t id,
     const struct buf *body, int fd);
 /* Send what the socket takes. */
@@ -106,6 +124,11 @@ int chan_has_output(const struct chan *c);
 /* Do not read until chan_go_on(); the mark works beside it. */
 void chan_hold(struct chan *c);
 void chan_go_on(struct chan *c);
+/*
+ * Quotas of rows: above `rate` a second, or with `open` questions unanswered,
+ * the peer is not read until chan_on_second() or an answer.
+ */
+void chan_on_second(struct chan *c);
 /*
  * 1 when nothing was read by the peer for CHAN_STALL_MS while something
  * waited.  Called about once a second with our own lateness: late_ms of them

@@ -71,7 +71,8 @@ static const uint8_t msgcat_index[MSG_TYPES] = {
 #include "def_rows.h"
 };
 
-_Static_assert(MSGCAT_NROWS < UINT8_MAX, "msgcat_index counts in one byte");
+_Static_assert(MSGCAT_NROWS < MSGCAT_MAX_ROWS,
+    "msgcat_index counts in one byte");
 _Static_assert(MSGCAT_NROWS <= 8 * sizeof(((struct msgcat_seen *)0)->bits),
     "msgcat_seen has a bit for each row");
 
@@ -140,6 +141,12 @@ msg_clear(uint32_t type, void *v)
 
 	if (row != NULL && row->body != NULL)
 		field_clear(row->body, v);
+}
+
+size_t
+msgcat_get_place(const struct msg_row *row)
+{
+	return (size_t)(row - msgcat_rows);
 }
 
 const char *

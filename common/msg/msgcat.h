@@ -573,6 +573,9 @@ void msg_clear(uint32_t type, void *v);
 /* All rows; *np gets the count. */
 const struct msg_row *msgcat_get_rows(size_t *np);
 const struct msg_row *msgcat_find(uint32_t type);
+/* Where a row stands, below MSGCAT_MAX_ROWS. */
+#define MSGCAT_MAX_ROWS 255
+size_t msgcat_get_place(const struct msg_row *row);
 /* The name for logs: "NET_READY", or "?". Never a number in a log. */
 const char *msgcat_name(uint32_t type);
 

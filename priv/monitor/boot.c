@@ -71,10 +71,16 @@ static void
 boot_on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct monitor *mon = arg;
-	int64_t now = util_now_ms();
+	int64_t now = util_now_ms(), late = now - mon->ticked_at - TICK_MS;
+	size_t i;
 
 	(void)fd;
 	(void)what;
+	/* A child is not slow for what we ourselves were late. */
+	for (i = 0; i < mon->nchildren; i++)
+		child_on_second(&mon->children[i], mon->ticked_at != 0 &&
+		    late > 0 ? late : 0);
+	mon->ticked_at = now;
 	life_check_drops(mon);
 	life_retry_saves(mon);
 	lease_on_tick(mon);

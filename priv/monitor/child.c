@@ -37,23 +37,21 @@
 #define STEADY_MS 10000
 /* From the end of its channel to its own end. */
 #define EOF_TIMEOUT_MS 2000
-/* Messages taken from one child per turn: nobody starves the others. */
-#define READ_BATCH 64
 
-static void child_on_read(evutil_socket_t fd, short what, void *arg);
-static void child_on_write(evutil_socket_t fd, short what, void *arg);
 static void child_on_timer(evutil_socket_t fd, short what, void *arg);
 
 static const struct child_row {
 	const char *program;
 	const char *user;
+	enum msg_dir in, out;
 	int flags;		/* SPAWN_* */
 } child_rows[] = {
-	[CHILD_KEY] = { "cloopd-key", USER_KEY, 0 },
-	[CHILD_CTL] = { "cloopd-ctl", USER_CTL, 0 },
-	[CHILD_NET] = { "cloopd-net", USER_NET, 0 },
+	[CHILD_KEY] = { "cloopd-key", USER_KEY, MSG_K2M, MSG_M2K, 0 },
+	[CHILD_CTL] = { "cloopd-ctl", USER_CTL, MSG_C2M, MSG_M2C, 0 },
+	[CHILD_NET] = { "cloopd-net", USER_NET, MSG_N2M, MSG_M2N, 0 },
 	/* Outlives a killed monitor, by what it takes to clean up. */
-	[CHILD_FENCE] = { "cloopd-fence", NULL, SPAWN_SURVIVE },
+	[CHILD_FENCE] = { "cloopd-fence", NULL, MSG_W2M, MSG_M2W,
+	    SPAWN_SURVIVE },
 };
 
 const char *
@@ -75,7 +73,8 @@ child_init(struct child *c, struct monitor *mon, enum child_kind kind,
 	c->index = index;
 	c->program = child_rows[kind].program;
 	c->user = child_rows[kind].user;
-	c->chan.fd = -1;
+	c->chan.in = child_rows[kind].in;
+	c->chan.out = child_rows[kind].out;
 }
 
 static void
@@ -93,14 +92,9 @@ child_add_timer(struct child *c, unsigned int ms)
 static void
 child_drop_chan(struct child *c)
 {
-	if (c->ev_in != NULL)
-		event_free(c->ev_in);
-	if (c->ev_out != NULL)
-		event_free(c->ev_out);
-	c->ev_in = c->ev_out = NULL;
-	if (c->has_chan)
-		imsg_clear(&c->chan);
-	c->has_chan = c->has_start = 0;
+	chan_close(&c->chan);
+	c->has_start = 0;
+	c->held_len = 0;
 }
 
 static void
@@ -121,23 +115,37 @@ child_schedule(struct child *c)
 	child_add_timer(c, c->backoff_ms);
 }
 
+/* The catalogue allowed it, and its body is decoded. */
+static int
+child_on_msg(void *arg, struct imsg *m, union msg_any *v)
+{
+	mon_on_body(arg, m, v);
+	return CL_OK;
+}
+
+/* Its channel is over. */
+static void
+child_on_chan_end(void *arg, const char *why)
+{
+	struct child *c = arg;
+
+	if (why != NULL)
+		mon_punish(c, "its channel", why);
+	else if (c->pid != 0)
+		/* It is ending; SIGCHLD says how, or the timer. */
+		child_add_timer(c, EOF_TIMEOUT_MS);
+}
+
 static int
 child_open_chan(struct child *c, int fd)
 {
 	int r;
 
-	if ((r = imsg_init(&c->chan, fd, CHAN_QUEUE_MAX)) != CL_OK)
-		return r;
-	c->has_chan = 1;
-	memset(&c->seen, 0, sizeof(c->seen));
-	c->ev_in = event_new(c->mon->base, c->chan.fd, EV_READ | EV_PERSIST,
-	    child_on_read, c);
-	c->ev_out = event_new(c->mon->base, c->chan.fd, EV_WRITE,
-	    child_on_write, c);
-	if (c->ev_in == NULL || c->ev_out == NULL ||
-	    event_add(c->ev_in, NULL) == -1)
-		return CL_NOMEM;
-	return CL_OK;
+	r = chan_open(&c->chan, c->mon->base, fd, child_rows[c->kind].in,
+	    child_rows[c->kind].out, CHAN_QUEUE_MAX, child_on_msg,
+	    child_on_chan_end, c);
+	c->chan.state = c->state;
+	return r;
 }
 
 int
@@ -176,7 +184,7 @@ child_enter_serving(struct child *c)
 {
 	log_info("child-ready", "child=%s pid=%ld", child_format_name(c),
 	    (long)c->pid);
-	c->state = MS_SERVING;
+	c->state = c->chan.state = MS_SERVING;
 	c->ready_at = util_now_ms();
 	event_del(c->timer);
 }
@@ -213,7 +221,7 @@ child_stop(struct child *c)
 
 	if (c->pid == 0 || c->state == CHILD_DOWN)
 		return;
-	c->state = MS_STOPPING;
+	c->state = c->chan.state = MS_STOPPING;
 	if (c->kind != CHILD_NET)
 		return;		/* these end with their channel */
 	buf_init(&b, MSG_BODY_MAX);
@@ -263,8 +271,7 @@ child_on_end(struct child *c, int status)
 	if (was != CHILD_DOWN) {
 		snprintf(c->last_end, sizeof(c->last_end), "%s", text);
 		/* What it said before it died still counts. */
-		if (c->has_chan)
-			child_on_read(-1, 0, c);
+		chan_turn(&c->chan);
 		c->state = CHILD_DOWN;
 		child_drop_chan(c);
 		event_del(c->timer);
@@ -298,65 +305,20 @@ child_reap_all(struct monitor *mon)
 	}
 }
 
-static void
-child_on_read(evutil_socket_t fd, short what, void *arg)
-{
-	struct child *c = arg;
-	static struct log_ratelimit rl;
-	struct imsg m;
-	uint64_t generation = c->generation, nshort = c->chan.nshort;
-	int i, r;
-
-	(void)fd;
-	(void)what;
-	for (i = 0; i < READ_BATCH; i++) {
-		r = imsg_read(&c->chan, &m);
-		if (c->chan.nshort != nshort && log_ratelimit(&rl, 1, 60,
-		    NULL))
-			log_error("descriptors", "reason=\"none is free: "
-			    "children wait\"");
-		if (r == CL_INCOMPLETE)
-			return;
-		if (r == CL_EOF) {
-			/* It is ending; SIGCHLD says how, or the timer. */
-			event_del(c->ev_in);
-			if (c->pid != 0)
-				child_add_timer(c, EOF_TIMEOUT_MS);
-			return;
-		}
-		if (r != CL_OK) {
-			child_kill(c, r == CL_FORMAT ? "broken message" :
-			    cl_strerror(r));
-			return;
-		}
-		mon_on_message(c, &m);
-		imsg_free(&m);
-		if (!c->has_chan || c->generation != generation)
-			return;
-	}
-}
-
 void
-child_flush(struct child *c)
+child_on_second(struct child *c, int64_t late_ms)
 {
-	int r;
+	static struct log_ratelimit rl;
 
-	if (!c->has_chan || c->chan.nqueued == 0 ||
-	    event_pending(c->ev_out, EV_WRITE, NULL))
+	if (c->state == CHILD_DOWN)
 		return;
-	r = imsg_write(&c->chan);
-	if (r == CL_INCOMPLETE)
-		event_add(c->ev_out, NULL);
-	else if (r != CL_OK && r != CL_EOF)	/* EOF: SIGCHLD follows */
-		child_kill(c, cl_strerror(r));
-}
-
-static void
-child_on_write(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	child_flush(arg);
+	if (c->chan.im.nshort != c->nshort && log_ratelimit(&rl, 1, 60, NULL))
+		log_error("descriptors", "reason=\"none is free: children "
+		    "wait\"");
+	c->nshort = c->chan.im.nshort;
+	chan_on_second(&c->chan);
+	if (chan_check_stall(&c->chan, util_now_ms(), late_ms))
+		child_kill(c, "does not read its messages");
 }
 
 static void

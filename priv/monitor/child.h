@@ -13,8 +13,7 @@
 
 #include <stdint.h>
 
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
+#include "common/msg/chan.h"
 
 struct event;
 struct monitor;
@@ -33,11 +32,9 @@ struct child {
 	unsigned int state;	/* CHILD_DOWN or MS_* */
 	uint64_t generation;
 	pid_t pid;		/* 0: none */
-	int has_chan;
-	struct imsg_chan chan;
-	struct msgcat_seen seen;
-	struct event *ev_in;
-	struct event *ev_out;
+	struct chan chan;
+	uint64_t nshort;	/* of the channel, when last looked at */
+	size_t held_len;	/* what this turn holds for it (mon_send) */
 	struct event *timer;	/* start deadline, or time of respawn */
 	int has_key;		/* NET: NET_KEY was sent to this process */
 	int has_start;		/* NET: NET_START was, with all penalties */
@@ -63,8 +60,8 @@ void child_kill(struct child *c, const char *why);
 void child_reap_all(struct monitor *mon);
 /* Ask it to stop (NET_STOP, or end of the channel). */
 void child_stop(struct child *c);
-/* Write what is queued; waits for the socket where necessary. */
-void child_flush(struct child *c);
+/* Once a second; late_ms: by which the monitor itself was late. */
+void child_on_second(struct child *c, int64_t late_ms);
 /* Free events and channel; SIGKILLs what still runs. */
 void child_clear(struct child *c);
 

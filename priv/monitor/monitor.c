@@ -27,6 +27,8 @@
 #include "life.h"
 #include "setup.h"
 
+#define MON_TYPES 0x400		/* types of the hub's channels are below */
+
 /* A message held until the end of the turn. */
 struct mon_out {
 	struct mon_out *next;
@@ -47,7 +49,7 @@ struct mon_after {
 };
 
 
-static mon_handler_fn *const mon_handlers[0x400] = {
+static mon_handler_fn *const mon_handlers[MON_TYPES] = {
 	[MSG_NET_READY] = answer_net_ready,
 	[MSG_NET_STOPPED] = answer_net_stopped,
 	[MSG_AUTH] = answer_auth,
@@ -128,22 +130,16 @@ typedef int mon_body_fn(struct monitor *, struct child *, struct imsg *,
 	}
 MON_HANDLERS(X)
 #undef X
-static mon_body_fn *const mon_bodies[0x400] = {
+static mon_body_fn *const mon_bodies[MON_TYPES] = {
 #define X(name, fn) [MSG_##name] = mon_on_##name,
 	MON_HANDLERS(X)
 #undef X
 };
 
-/* What each kind of child may send. */
-static const enum msg_dir mon_dirs[] = {
-	[CHILD_KEY] = MSG_K2M, [CHILD_CTL] = MSG_C2M, [CHILD_NET] = MSG_N2M,
-	[CHILD_FENCE] = MSG_W2M,
-};
-
 mon_handler_fn *
 mon_find_handler(uint32_t type)
 {
-	if (type >= sizeof(mon_handlers) / sizeof(mon_handlers[0]))
+	if (type >= MON_TYPES)
 		return NULL;
 	return mon_handlers[type];
 }
@@ -152,21 +148,18 @@ int
 mon_has_handler(uint32_t type)
 {
 	return mon_find_handler(type) != NULL ||
-	    (type < sizeof(mon_bodies) / sizeof(mon_bodies[0]) &&
-	    mon_bodies[type] != NULL);
+	    (type < MON_TYPES && mon_bodies[type] != NULL);
 }
 
-/* Log, kill, and the rest follows from its end. */
-static void
-mon_punish(struct child *c, const struct imsg *m, const char *why)
+void
+mon_punish(struct child *c, const char *what, const char *why)
 {
 	char text[96];
 
 	log_error("child-violation", "child=%s pid=%ld type=%s reason=%s",
-	    child_format_name(c), (long)c->pid, msgcat_name(m->type),
-	    log_q(why));
+	    child_format_name(c), (long)c->pid, what, log_q(why));
 	strlcpy(text, "broke the rules: ", sizeof(text));
-	strlcat(text, msgcat_name(m->type), sizeof(text));
+	strlcat(text, what, sizeof(text));
 	child_kill(c, text);
 }
 
@@ -224,6 +217,9 @@ mon_send(struct child *c, uint32_t type, uint64_t id, struct buf *body,
 			memcpy(o->data, body->data, len);
 		*c->mon->out_tailp = o;
 		c->mon->out_tailp = &o->next;
+		/* Enough for one turn: what it asks next can wait. */
+		if ((c->held_len += sizeof(*o) + len) > c->chan.mark)
+			chan_hold(&c->chan);
 	} else if (fd != -1)
 		close(fd);
 	if (body != NULL)
@@ -270,17 +266,15 @@ mon_release(struct monitor *mon, int ok)
 	while ((o = mon->out_head) != NULL) {
 		if ((mon->out_head = o->next) == NULL)
 			mon->out_tailp = &mon->out_head;
-		if (o->child->has_chan &&
+		if (o->child->chan.is_open &&
 		    o->child->generation == o->generation &&
 		    (ok || !o->durable)) {
 			buf_init_read(&b, o->data, o->len);
-			r = imsg_compose(&o->child->chan, o->type, o->id,
+			r = chan_queue_buf(&o->child->chan, o->type, o->id,
 			    &b, o->fd);
 			o->fd = -1;
 			if (r != CL_OK)
-				child_kill(o->child, r == CL_LIMIT ?
-				    "does not read its messages" :
-				    cl_strerror(r));
+				child_kill(o->child, cl_strerror(r));
 		}
 		mon_free_out(o);
 	}
@@ -334,8 +328,11 @@ mon_end_turn(struct monitor *mon)
 		CRASH_POINT("commit.released");
 		mon_run_after(mon, ok);
 	} while (mon->out_head != NULL || mon->after_head != NULL);
-	for (i = 0; i < mon->nchildren; i++)
-		child_flush(&mon->children[i]);
+	for (i = 0; i < mon->nchildren; i++) {
+		mon->children[i].held_len = 0;
+		chan_flush(&mon->children[i].chan);
+		chan_go_on(&mon->children[i].chan);
+	}
 }
 
 /* Forget what was held since. */
@@ -388,49 +385,46 @@ mon_undo_request(struct monitor *mon, struct mon_out **out,
 
 /* --- messages --- */
 
-/* Decode, where a row has a struct, and hand over. */
 static int
-mon_handle(struct child *c, struct imsg *m)
+mon_handle(struct child *c, struct imsg *m, union msg_any *v)
 {
 	mon_handler_fn *fn = mon_find_handler(m->type);
-	union msg_any v;
+
+	if (m->type < MON_TYPES && mon_bodies[m->type] != NULL)
+		return mon_bodies[m->type](c->mon, c, m, v);
+	/* The unit test demands one for each row. */
+	return fn != NULL ? fn(c->mon, c, m) : CL_UNSUPPORTED;
+}
+
+void
+mon_on_body(struct child *c, struct imsg *m, union msg_any *v)
+{
+	struct monitor *mon = c->mon;
+	struct mon_out **out = mon->out_tailp;
+	struct mon_after **after = mon->after_tailp;
 	int r;
 
-	if (mon_bodies[m->type] == NULL)
-		return fn(c->mon, c, m);
-	if ((r = msg_get(m->type, &m->body, &v)) == CL_OK) {
-		r = mon_bodies[m->type](c->mon, c, m, &v);
-		msg_clear(m->type, &v);
-	}
-	return r;
+	store_begin_request(mon->store);
+	/* One that went in the middle is over, and all that goes with it. */
+	if ((r = mon_handle(c, m, v)) != CL_OK && c->state != CHILD_DOWN)
+		mon_undo_request(mon, out, after);
+	store_end_request(mon->store);
+	if (r != CL_OK)
+		mon_punish(c, msgcat_name(m->type), cl_strerror(r));
 }
 
 void
 mon_on_message(struct child *c, struct imsg *m)
 {
-	struct monitor *mon = c->mon;
-	struct mon_out **out = mon->out_tailp;
-	struct mon_after **after = mon->after_tailp;
+	union msg_any v;
 	const char *why;
-	int r;
 
-	if (msgcat_check(mon_dirs[c->kind], c->state, m, &c->seen, &why) !=
-	    CL_OK) {
-		mon_punish(c, m, why);
+	if (chan_check(&c->chan, m, &v, &why) != CL_OK) {
+		mon_punish(c, msgcat_name(m->type), why);
 		return;
 	}
-	if (mon_bodies[m->type] == NULL && mon_find_handler(m->type) == NULL) {
-		/* The unit test demands one for each row. */
-		mon_punish(c, m, "nobody handles this");
-		return;
-	}
-	store_begin_request(mon->store);
-	/* One that went in the middle is over, and all that goes with it. */
-	if ((r = mon_handle(c, m)) != CL_OK && c->state != CHILD_DOWN)
-		mon_undo_request(mon, out, after);
-	store_end_request(mon->store);
-	if (r != CL_OK)
-		mon_punish(c, m, cl_strerror(r));
+	mon_on_body(c, m, &v);
+	msg_clear(m->type, &v);
 }
 
 /* --- children --- */
@@ -536,7 +530,7 @@ mon_dump(struct monitor *mon)
 		log_info("dump-child", "child=%s pid=%ld state=%u "
 		    "queued=%zu restarts=%llu last-end=%s",
 		    child_format_name(c), (long)c->pid, c->state,
-		    c->has_chan ? c->chan.nqueued : 0,
+		    c->chan.is_open ? c->chan.im.nqueued : 0,
 		    (unsigned long long)c->nrestarts, log_q(c->last_end));
 	}
 }

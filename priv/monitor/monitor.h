@@ -33,6 +33,7 @@
 
 struct event_base;
 struct imsg;
+union msg_any;
 struct listener;
 struct mon_out;
 struct mon_after;
@@ -80,7 +81,7 @@ struct monitor {
 	/* timers and signals */
 	struct event *tick, *watchdog, *stop_timer;
 	struct event *signals[5];
-	int64_t swept_at, probed_at;
+	int64_t ticked_at, swept_at, probed_at;
 	char last_error[256];
 	int64_t last_error_at;	/* wall ns */
 	int detached_fd;	/* told when ready; -1 */
@@ -95,8 +96,12 @@ typedef void mon_after_fn(struct monitor *, uint64_t id, uint64_t aux,
 mon_handler_fn *mon_find_handler(uint32_t type);
 /* 1: the monitor handles messages of this type. */
 int mon_has_handler(uint32_t type);
-/* Read, check and handle one message; kills the child for a violation. */
+/* Check and handle one message; kills the child for a violation. */
 void mon_on_message(struct child *c, struct imsg *m);
+/* The same for one that its channel has checked and decoded. */
+void mon_on_body(struct child *c, struct imsg *m, union msg_any *v);
+/* Log, kill, and the rest follows from its end.  what: a row's name. */
+void mon_punish(struct child *c, const char *what, const char *why);
 
 void mon_init_turn(struct monitor *mon);
 void mon_begin_turn(struct monitor *mon);

@@ -427,7 +427,8 @@ say(size_t child, const struct msg_row *row, uint64_t id, struct buf *b,
 		memcpy(exact, b->data, b->len);
 	buf_init_read(&m.body, exact, b->len);
 	/* Else each is refused as sent twice. */
-	memset(&mt.children[child].seen, 0, sizeof(mt.children[child].seen));
+	memset(&mt.children[child].chan.seen, 0,
+	    sizeof(mt.children[child].chan.seen));
 	mon_on_message(&mt.children[child], &m);
 	imsg_free(&m);
 	free(exact);

@@ -56,11 +56,9 @@ mt_fill(size_t i)
 		for (;;)
 			pause();
 	}
-	ASSERT_INT_EQ(imsg_init(&c->chan, fd, 8192), CL_OK);
-	c->has_chan = 1;
-	memset(&c->seen, 0, sizeof(c->seen));
-	c->ev_in = event_new(mt.base, fd, EV_READ, NULL, NULL);
-	c->ev_out = event_new(mt.base, fd, EV_WRITE, NULL, NULL);
+	ASSERT_INT_EQ(chan_init(&c->chan, fd, out[i], in[i], CHAN_QUEUE_MAX,
+	    NULL, NULL, c), CL_OK);
+	c->chan.state = MS_SERVING;
 	if (c->timer == NULL)
 		c->timer = event_new(mt.base, -1, 0, NULL, NULL);
 	c->generation = ++mt.last_generation;

@@ -77,7 +77,7 @@ dies(size_t slot, uint32_t type, size_t len, int with_fd)
 	mon_end_turn(&mt);
 	if (died)
 		mt_refill(slot);
-	memset(&c->seen, 0, sizeof(c->seen));
+	memset(&c->chan.seen, 0, sizeof(c->chan.seen));
 	return died;
 }
 
@@ -177,8 +177,8 @@ test_fuzz(void)
 			mon_end_turn(&mt);
 			mt_drain(1);
 			mt_drain(MT_NET1);
-			memset(&mt.children[slot].seen, 0,
-			    sizeof(mt.children[slot].seen));
+			memset(&mt.children[slot].chan.seen, 0,
+			    sizeof(mt.children[slot].chan.seen));
 			if (mt.children[slot].state != CHILD_DOWN)
 				continue;
 			mt_refill(slot);

@@ -146,8 +146,7 @@ test_ready(void)
 	ASSERT_SIZE_T_EQ(mt.penalties.n, MAX_PENALTIES);
 	penalty_send_all(&mt, &mt.children[MT_NET2]);
 	for (n = 0; *heard(MT_NET2) != '\0'; n++) {
-		(void)event_del(mt.children[MT_NET2].ev_out);
-		child_flush(&mt.children[MT_NET2]);
+		chan_flush(&mt.children[MT_NET2].chan);
 	}
 	ASSERT_SIZE_T_EQ(n, MAX_PENALTIES);
 	mt_stop();

@@ -271,8 +271,8 @@ fetchctl_start(struct fetchctl *f)
 		return r;
 	}
 	log_debug("child-start", "child=agentd-fetch pid=%ld", (long)f->pid);
-	if ((r = chan_open(&f->chan, f->a->base, fd, MSG_F2M, MSG_M2F, CHAN_QUEUE_MAX,
-	    fetchctl_on_msg, fetchctl_on_end, f)) != 0 ||
+	if ((r = chan_open(&f->chan, f->a->base, fd, MSG_F2M, MSG_M2F,
+	    CHAN_QUEUE_MAX, fetchctl_on_msg, fetchctl_on_end, f)) != 0 ||
 	    (r = fetchctl_send_setup(f)) != 0) {
 		fetchctl_pause(f, r);
 		return r;

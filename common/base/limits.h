@@ -120,8 +120,11 @@
 					 * start a hundred runs */
 #define MAX_CTL_CLIENTS_PER_UID 32	/* root excepted */
 #define MAX_CTL_REQUESTS 32		/* outstanding per client */
-#define CHAN_QUEUE_MAX 8192		/* messages queued to one child; above,
-					 * the child does not read: killed */
+#define MAX_CTL_LISTS_PER_CLIENT 8	/* not read to their end; then busy */
+#define MAX_CTL_LISTS 256		/* of all operators */
+#define MAX_CTL_LIST_KEYS 262144	/* ids they hold: 64 bytes each */
+#define CHAN_QUEUE_MAX 65536		/* messages queued to one child: far
+					 * above what CHAN_MARK_LEN lets be */
 #define CHAN_TURN 64			/* messages of one peer in one turn */
 #define CHAN_MARK_LEN 262144		/* queued bytes above which a peer is
 					 * not read: the largest message is a

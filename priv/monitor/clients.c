@@ -137,18 +137,37 @@ job_run(struct monitor *mon, struct ctl_job *j)
 	job_free(mon, j);
 }
 
+/* 1 when one more list with so many keys is too much, for all or for its
+ * client: how far it reads is the client's choice, what it holds is not. */
+static int
+jobs_are_many(const struct monitor *mon, uint64_t id, size_t nkeys)
+{
+	const struct ctl_job *j;
+	size_t n = 0, of_client = 0;
+
+	TAILQ_FOREACH(j, &mon->jobs, entry) {
+		n++;
+		of_client += j->id >> 32 == id >> 32;
+		nkeys += j->nkeys;
+	}
+	return n >= MAX_CTL_LISTS || of_client >= MAX_CTL_LISTS_PER_CLIENT ||
+	    (n > 0 && nkeys > MAX_CTL_LIST_KEYS);
+}
+
 void
 jobs_start(struct monitor *mon, uint64_t id, ctl_job_fn *fn,
     const struct ctl_job *init)
 {
 	struct job_keys k = { init->keys, init->nkeys, init->nkeys };
-	struct ctl_job *j;
+	int many = jobs_are_many(mon, id, init->nkeys);
+	struct ctl_job *j = NULL;
 
-	if ((j = calloc(1, sizeof(*j))) == NULL) {
+	if (many || (j = calloc(1, sizeof(*j))) == NULL) {
 		job_keys_clear(&k);
 		free(init->state);
-		ctlout_refuse(mon, id, "internal", "%s",
-		    cl_strerror(CL_NOMEM));
+		ctlout_refuse(mon, id, many ? "busy" : "internal", "%s",
+		    many ? "too many lists are not read to their end: read "
+		    "them, or ask again later" : cl_strerror(CL_NOMEM));
 		return;
 	}
 	*j = *init;

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: ISC
 # Copyright (c) 2026 The cloop authors; see LICENSE.
 #
-# A cloopd-ctl that was taken over asks for the list of enrollments 1 500 times
-# and never paces: what the monitor holds for it stays small.
+# A cloopd-ctl that was taken over asks for the list of enrollments 1 500 times,
+# or for 20 seconds, and never paces: what the monitor holds for it stays small.
 tid="a taken-over cloopd-ctl and the monitor's memory"
-expected="nothing bounds what cloopd-ctl may have outstanding"
 trees=one
 . "$SRC/regress/attacks/attack.inc"
 
@@ -21,9 +20,12 @@ for i in range(4000):
     c.drain()
 c.drain(1)
 write_file(TMP + "/before", rss(monitor))
+# As many as it is let: the monitor reads it no faster than it reads.
+end = time.monotonic() + 20
 for i in range(1500):
     c.send("CTL_ENROLLMENTS", 7 << 32 | i + 1)
-    c.drain()
+    if time.monotonic() > end:
+        break
 c.drain(1)
 write_file(TMP + "/sent", "")
 c.serve()

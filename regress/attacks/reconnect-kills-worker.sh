@@ -5,8 +5,6 @@
 # a switch: the monitor queues their HANDLE_OPENs for a healthy worker faster
 # than any process reads, and must not punish the worker for it.
 tid="ten devices with 510 workloads come back"
-expected_2="the monitor ends a worker for what it queued for it itself"
-expected_3="the monitor ends a worker for what it queued for it itself"
 alone=yes
 trees=one
 . "$SRC/regress/attacks/attack.inc"

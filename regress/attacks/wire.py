@@ -315,11 +315,23 @@ def wait_file(path, seconds=60):
 class Channel:
     def __init__(self, sock):
         self.sock = sock
+        self.waiting = []       # came while we wanted to send
 
     def send(self, name, ident, *values, fd=None):
         anc = [] if fd is None else [
             (socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", fd))]
-        self.sock.sendmsg([message(name, ident, values)], anc)
+        # Who is not read while it does not read itself would wait for ever.
+        while True:
+            can, may, _ = select.select([self.sock], [self.sock], [])
+            if may:
+                try:
+                    self.sock.sendmsg([message(name, ident, values)], anc,
+                                      socket.MSG_DONTWAIT)
+                    return
+                except BlockingIOError:
+                    pass
+            if can:
+                self.waiting.append(self.sock.recvmsg(65536, 1024))
 
     def send_file(self, name, ident, *values, data):
         """With a descriptor of these bytes."""
@@ -329,10 +341,13 @@ class Channel:
 
     def read(self, timeout=None, keep=False):
         """(name, id, body[, fd]); None when nothing comes in time."""
-        if timeout is not None and not select.select(
+        if self.waiting:
+            data, anc, _, _ = self.waiting.pop(0)
+        elif timeout is not None and not select.select(
                 [self.sock], [], [], timeout)[0]:
             return None
-        data, anc, _, _ = self.sock.recvmsg(65536, 1024)
+        else:
+            data, anc, _, _ = self.sock.recvmsg(65536, 1024)
         if not data:
             raise EOFError
         fds = array.array("i")

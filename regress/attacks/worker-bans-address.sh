@@ -4,7 +4,6 @@
 # A worker that was taken over penalises an address for a day: not when another
 # worker has a live session from there, and not for what it never saw.
 tid="penalties of a taken-over worker"
-expected_2="the monitor believes a worker's penalties"
 trees=one
 . "$SRC/regress/attacks/attack.inc"
 

@@ -102,20 +102,22 @@ cat >"$TMP/members.c" <<'END'
 #include "frame.h"
 #include "frame_int.h"
 
-/* A table by its name in the manual: frame_hello_table is "hello". */
+/* A table by its name in the manual: frame_hello is "hello". */
 static const char *
 get_name(const struct field_table *t)
 {
 	static char name[64];
-	const char *from = t->name;
 
-	if (strncmp(from, "frame_", 6) == 0)
-		from += 6;
-	snprintf(name, sizeof(name), "%s", from);
-	name[strlen(name) - strlen("_table")] = '\0';
-	if (strcmp(name, "write_back_info") == 0)
-		return "write_back";	/* the same members, less bounded */
-	return strcmp(name, "spec_start") == 0 ? "start" : name;
+	if (strncmp(t->name, "frame_", 6) == 0)
+		return t->name + 6;
+	if (sscanf(t->name, "lease_%63s", name) == 1 ||
+	    sscanf(t->name, "dev_%63s", name) == 1) {
+		if (strncmp(name, "refresh", 7) == 0)
+			snprintf(name, sizeof(name), "secret_%s",
+			    strstr(t->name, "refresh"));
+		return name;
+	}
+	return strcmp(t->name, "spec_start") == 0 ? "start" : t->name;
 }
 
 /* "int 0..", "str 128", "[16] {spec_mount}" */
@@ -176,7 +178,7 @@ put_table(const struct field_table *t)
 	seen[n++] = t;
 	for (i = 0; i < nrows; i++) {
 		f = &rows[i];
-		if (f->flags & FIELD_HIDDEN || strstr(t->name, "_info_"))
+		if (f->flags & FIELD_HIDDEN)
 			continue;
 		/* Objects within and times are always written. */
 		printf("%s %s %s ", get_name(t), f->key, f->flags &
@@ -202,8 +204,8 @@ main(void)
 END
 
 # Only tables are looked at: no function is called but the catalogue's.
-tables=$(sources '*.c' |
-    xargs grep -lE 'def_table.h|F_TABLE\((frame|spec|caps)_|^static .* frame_rows\[')
+tables=$(sources '*.c' | grep -E '^./(common|net)/' |
+    xargs grep -lE 'def_table.h|^static .* frame_rows\[')
 dirs=$(sources '*.h' | sed 's,/[^/]*$,,' | sort -u | sed 's/^/-I/')
 run "the tables are found" ${CC:-cc} -std=c17 -D_GNU_SOURCE -I. $dirs -no-pie \
     -Wl,--unresolved-symbols=ignore-all -o "$TMP/members" "$TMP/members.c" \

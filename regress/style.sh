@@ -6,7 +6,7 @@ tid="the sources keep the house rules"
 trees=one
 
 find common store sandbox net priv agent regress -name '*.[ch]' \
-    ! -path 'regress/fixtures/*' | sort >"$TMP/files"
+    ! -path 'regress/fixtures/*' -o -name '*.def' | sort >"$TMP/files"
 
 # Calls in code: lines of a comment begin with " *".
 calls()

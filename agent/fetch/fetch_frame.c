@@ -31,7 +31,7 @@ union fetch_payload {
 	struct frame_log_ack log_ack;
 	struct frame_bye bye;
 	struct frame_error error;
-	struct frame_revoke revoke;
+	struct lease_revoke revoke;
 	struct frame_attach_open attach_open;
 	struct frame_attach_data attach_data;
 	struct frame_device_data device_data;
@@ -40,7 +40,7 @@ union fetch_payload {
 	struct frame_upgrade upgrade;
 	struct frame_install_harness install_harness;
 	struct frame_branch_chunk branch_chunk;
-	struct frame_secret_refresh secret_refresh;
+	struct lease_refresh secret_refresh;
 	struct frame_device_open device_open;
 	struct frame_device_close device_close;
 	struct frame_isolation_probe isolation_probe;
@@ -264,9 +264,9 @@ fetch_frame_put_status(struct fetch *f, const char *id, const char *handle)
 		return;
 	}
 	frame_init_payload(FRAME_STATUS, &s);
-	s.handle_id = FETCH_TEXT(handle);
-	s.executor_id = f->conf.agent_id;
-	s.state = (char *)(uintptr_t)frame_state_name(HS_PENDING);
+	s.status.handle_id = FETCH_TEXT(handle);
+	s.status.executor_id = f->conf.agent_id;
+	s.status.state = (char *)(uintptr_t)frame_state_name(HS_PENDING);
 	fetch_send(f, FRAME_STATUS, id, handle, &s, NULL);
 }
 

@@ -16,7 +16,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "common/model/devlease.h"
+#include "common/model/leasemsg.h"
 
 /* The monitor answers within 12 s and 5 s; the hub waits 15 and 20. */
 #define LEASE_REVOKE_MS 14000
@@ -99,20 +99,11 @@ static void
 fetch_lease_send_revoked(struct fetch *f, const char *id,
     const struct fetch_lease *l, const struct dev_revoked *rep)
 {
-	struct frame_revoked p;
+	struct dev_revoked p = *rep;	/* borrows */
 
-	frame_init_payload(FRAME_REVOKED, &p);
 	p.lease_id = l->lease_id;
 	p.grant_id = l->grant_id;
 	p.action = FETCH_TEXT(l->kill ? "kill" : "scrub");
-	p.known = rep->known;
-	p.env_scrubbed = rep->env_scrubbed;
-	p.nenv_scrubbed = rep->nenv_scrubbed;
-	p.files_removed = rep->files_removed;
-	p.egress_dropped = rep->egress_dropped;
-	p.killed = rep->killed;
-	p.nkilled = rep->nkilled;
-	p.error = rep->error;
 	fetch_send(f, FRAME_REVOKED, id, NULL, &p, NULL);
 }
 
@@ -134,20 +125,14 @@ void
 fetch_lease_on_revoke(struct fetch *f, const struct frame_env *env,
     void *payload)
 {
-	struct frame_revoke *q = payload;
+	struct lease_revoke *q = payload;
 	struct fetch_lease l;
-	struct dev_revoke req;
 	int r;
 
 	l.lease_id = q->lease_id;
 	l.grant_id = q->grant_id;
 	l.kill = q->action != NULL && strcmp(q->action, "kill") == 0;
-	field_init(&dev_revoke_table, &req);
-	req.lease_id = q->lease_id;
-	req.grant_id = q->grant_id;
-	req.reason = q->reason;
-	req.kill = l.kill;
-	r = fetch_lease_ask(f, env, MSG_DEV_REVOKE, &dev_revoke_table, &req,
+	r = fetch_lease_ask(f, env, MSG_DEV_REVOKE, &lease_revoke_table, q,
 	    fetch_lease_new(q->lease_id, q->grant_id, l.kill));
 	if (r != 0)
 		fetch_lease_fail_revoke(f, env->id, &l, r == CL_LIMIT ?
@@ -160,15 +145,9 @@ static void
 fetch_lease_send_refreshed(struct fetch *f, const char *id,
     const char *lease_id, const struct dev_refreshed *rep)
 {
-	struct frame_secret_refreshed p;
+	struct dev_refreshed p = *rep;	/* borrows */
 
-	frame_init_payload(FRAME_SECRET_REFRESHED, &p);
 	p.lease_id = FETCH_TEXT(lease_id);
-	p.known = rep->known;
-	p.files_rewritten = rep->files_rewritten;
-	p.handles = rep->handles;
-	p.nhandles = rep->nhandles;
-	p.error = rep->error;
 	fetch_send(f, FRAME_SECRET_REFRESHED, id, NULL, &p, NULL);
 }
 
@@ -188,16 +167,10 @@ void
 fetch_lease_on_refresh(struct fetch *f, const struct frame_env *env,
     void *payload)
 {
-	struct frame_secret_refresh *q = payload;
-	struct dev_refresh req;
+	struct lease_refresh *q = payload;
 	int r;
 
-	field_init(&dev_refresh_table, &req);
-	req.lease_id = q->lease_id;
-	req.files = q->files;
-	req.nfiles = q->nfiles;
-	req.reason = q->reason;
-	r = fetch_lease_ask(f, env, MSG_DEV_REFRESH, &dev_refresh_table, &req,
+	r = fetch_lease_ask(f, env, MSG_DEV_REFRESH, &lease_refresh_table, q,
 	    fetch_lease_new(q->lease_id, NULL, 0));
 	if (r != 0)
 		fetch_lease_fail_refresh(f, env->id, q->lease_id,

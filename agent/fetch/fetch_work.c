@@ -238,23 +238,24 @@ fetch_work_stop(struct fetch_work *w, const char *reason)
 int
 fetch_work_put_status(struct fetch_work *w, const char *id, int final)
 {
-	struct frame_status s;
+	struct frame_status f;
+	struct frame_status_object *s = &f.status;
 
-	frame_init_payload(FRAME_STATUS, &s);
-	s.handle_id = w->handle;
-	s.executor_id = w->f->conf.agent_id;
+	frame_init_payload(FRAME_STATUS, &f);
+	s->handle_id = w->handle;
+	s->executor_id = w->f->conf.agent_id;
 	/* Until the final status was sent, the workload runs: a terminal
 	 * state would close the log at the hub. */
-	s.state = (char *)(uintptr_t)frame_state_name(final ? w->state :
+	s->state = (char *)(uintptr_t)frame_state_name(final ? w->state :
 	    HS_RUNNING);
-	s.pid = w->pid;
-	s.started_at = w->started_at;
+	s->pid = w->pid;
+	s->started_at = w->started_at;
 	if (final) {
-		s.exit_code = w->exit_code;
-		s.finished_at = w->finished_at;
-		s.error = w->error;
-		s.final_offset = (int64_t)w->out.norm;
+		s->exit_code = w->exit_code;
+		s->finished_at = w->finished_at;
+		s->error = w->error;
+		f.final_offset = (int64_t)w->out.norm;
 	}
-	return fetch_send(w->f, FRAME_STATUS, id, w->handle, &s,
+	return fetch_send(w->f, FRAME_STATUS, id, w->handle, &f,
 	    final ? &w->status_pos : NULL);
 }

@@ -22,7 +22,7 @@
 #include "common/base/rule.h"
 #include "common/base/util.h"
 #include "common/model/caps.h"
-#include "common/model/devlease.h"
+#include "common/model/leasemsg.h"
 #include "common/msg/buf.h"
 #include "agentd.h"
 #include "caps_detect.h"
@@ -365,13 +365,13 @@ int
 fetchmsg_on_revoke(struct fetchctl *f, struct imsg *m)
 {
 	struct workload_ask ask = { m->id, f->generation };
-	struct dev_revoke req;
+	struct lease_revoke req;
 	int r;
 
-	if ((r = fetchmsg_load_table(m, &dev_revoke_table, &req)) != 0)
+	if ((r = fetchmsg_load_table(m, &lease_revoke_table, &req)) != 0)
 		return fetchmsg_refuse_lease(f, &ask, 0, r);
 	if (rule_is_blank(req.lease_id)) {
-		field_clear(&dev_revoke_table, &req);
+		field_clear(&lease_revoke_table, &req);
 		return CL_FORMAT;
 	}
 	leasing_revoke(f->a->workloads, &ask, &req);
@@ -380,7 +380,7 @@ fetchmsg_on_revoke(struct fetchctl *f, struct imsg *m)
 
 /* Once more: the fetcher's word for it is not enough. */
 static int
-fetchmsg_check_refresh(const struct dev_refresh *req)
+fetchmsg_check_refresh(const struct lease_refresh *req)
 {
 	size_t i;
 
@@ -397,13 +397,13 @@ int
 fetchmsg_on_refresh(struct fetchctl *f, struct imsg *m)
 {
 	struct workload_ask ask = { m->id, f->generation };
-	struct dev_refresh req;
+	struct lease_refresh req;
 	int r;
 
-	if ((r = fetchmsg_load_table(m, &dev_refresh_table, &req)) != 0)
+	if ((r = fetchmsg_load_table(m, &lease_refresh_table, &req)) != 0)
 		return fetchmsg_refuse_lease(f, &ask, 1, r);
 	if (fetchmsg_check_refresh(&req) != 0) {
-		field_clear(&dev_refresh_table, &req);
+		field_clear(&lease_refresh_table, &req);
 		return CL_FORMAT;
 	}
 	leasing_refresh(f->a->workloads, &ask, &req);

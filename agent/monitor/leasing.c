@@ -29,7 +29,7 @@
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/rule.h"
-#include "common/model/devlease.h"
+#include "common/model/leasemsg.h"
 #include "common/model/spec.h"
 #include "agentd.h"
 #include "workload_int.h"
@@ -51,9 +51,9 @@ struct leasing {
 	struct workloads *ws;
 	struct workload_ask ask;
 	int is_refresh;
-	struct dev_revoke revoke;
+	struct lease_revoke revoke;
 	struct dev_revoked revoked;
-	struct dev_refresh refresh;
+	struct lease_refresh refresh;
 	struct dev_refreshed refreshed;
 	struct secretnote note;
 	struct event *timer;
@@ -65,9 +65,9 @@ struct leasing {
 static void
 leasing_free(struct leasing *o)
 {
-	field_clear(&dev_revoke_table, &o->revoke);
+	field_clear(&lease_revoke_table, &o->revoke);
 	field_clear(&dev_revoked_table, &o->revoked);
-	field_clear(&dev_refresh_table, &o->refresh);	/* wipes */
+	field_clear(&lease_refresh_table, &o->refresh);	/* wipes */
 	field_clear(&dev_refreshed_table, &o->refreshed);
 	if (o->timer != NULL)
 		event_free(o->timer);
@@ -130,9 +130,9 @@ leasing_new(struct workloads *ws, const struct workload_ask *ask,
 	o->ws = ws;
 	o->ask = *ask;
 	o->is_refresh = is_refresh;
-	field_init(&dev_revoke_table, &o->revoke);
+	field_init(&lease_revoke_table, &o->revoke);
 	field_init(&dev_revoked_table, &o->revoked);
-	field_init(&dev_refresh_table, &o->refresh);
+	field_init(&lease_refresh_table, &o->refresh);
 	field_init(&dev_refreshed_table, &o->refreshed);
 	TAILQ_INSERT_TAIL(&ws->orders, o, entry);
 	return o;
@@ -172,6 +172,13 @@ leasing_find(struct workloads *ws, const char *lease, const char *grant)
 
 /* ------------------------------------------------------------------ revoke */
 
+/* Any other word means a scrub. */
+static int
+revoke_is_kill(const struct leasing *o)
+{
+	return rule_is_equal(o->revoke.action, "kill");
+}
+
 static void
 revoke_finish(struct leasing *o)
 {
@@ -181,7 +188,7 @@ revoke_finish(struct leasing *o)
 		rep->error = strdup(o->note.text);
 	log_info("revoke", "lease=%s grant=%s action=%s known=%d files=%lld "
 	    "killed=%zu reason=%s error=%s", log_q(o->revoke.lease_id),
-	    log_q(o->revoke.grant_id), o->revoke.kill ? "kill" : "scrub",
+	    log_q(o->revoke.grant_id), revoke_is_kill(o) ? "kill" : "scrub",
 	    rep->known, (long long)rep->files_removed, rep->nkilled,
 	    log_q(o->revoke.reason), log_q(rep->error));
 	leasing_answer(o->ws, &o->ask, 0, rep);
@@ -244,7 +251,7 @@ revoke_run(struct leasing *o)
 	TAILQ_FOREACH(w, &ws->list, entry)
 		if (leasing_holds(w, lease, grant, any))
 			revoke_scrub(o, w, whole);
-	if (r != CL_OK || !o->revoke.kill)
+	if (r != CL_OK || !revoke_is_kill(o))
 		return r;
 	TAILQ_FOREACH(w, &ws->list, entry)
 		if (r == CL_OK && leasing_holds(w, lease, grant, any))
@@ -475,17 +482,17 @@ leasing_on_forced(struct workloads *ws, uint64_t slot)
 
 void
 leasing_revoke(struct workloads *ws, const struct workload_ask *ask,
-    struct dev_revoke *req)
+    struct lease_revoke *req)
 {
 	struct leasing *o = leasing_new(ws, ask, 0);
 	int r;
 
 	if (o == NULL) {
-		field_clear(&dev_revoke_table, req);
+		field_clear(&lease_revoke_table, req);
 		return;
 	}
 	o->revoke = *req;
-	field_init(&dev_revoke_table, req);
+	field_init(&lease_revoke_table, req);
 	r = revoke_run(o);
 	if (!o->revoked.known && tombstones_has(&ws->tombstones,
 	    o->revoke.lease_id))
@@ -496,15 +503,15 @@ leasing_revoke(struct workloads *ws, const struct workload_ask *ask,
 
 void
 leasing_refresh(struct workloads *ws, const struct workload_ask *ask,
-    struct dev_refresh *req)
+    struct lease_refresh *req)
 {
 	struct leasing *o = leasing_new(ws, ask, 1);
 
 	if (o == NULL) {
-		field_clear(&dev_refresh_table, req);
+		field_clear(&lease_refresh_table, req);
 		return;
 	}
 	o->refresh = *req;
-	field_init(&dev_refresh_table, req);
+	field_init(&lease_refresh_table, req);
 	leasing_wait(o, refresh_run(o), REFRESH_WAIT_MS);
 }

@@ -10,16 +10,16 @@
 
 #include <stdint.h>
 
-struct dev_refresh;
-struct dev_revoke;
+struct lease_refresh;
+struct lease_revoke;
 struct workload_ask;
 struct workloads;
 
 /* Answered when it is done, on every path.  The request is emptied. */
 void leasing_revoke(struct workloads *ws, const struct workload_ask *ask,
-    struct dev_revoke *req);
+    struct lease_revoke *req);
 void leasing_refresh(struct workloads *ws, const struct workload_ask *ask,
-    struct dev_refresh *req);
+    struct lease_refresh *req);
 /* Answer one that cannot be served now. */
 void leasing_refuse(struct workloads *ws, const struct workload_ask *ask,
     int is_refresh, const char *text);

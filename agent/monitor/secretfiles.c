@@ -33,37 +33,7 @@
 #include "common/base/xmem.h"
 #include "common/model/spec.h"
 
-#define MAX_SECRET_FILES 16384		/* a frame holds fewer */
 #define SECRETFILES_DEFAULT_MODE 0600
-
-static const struct field secretdir_rows[] = {
-	F_STR(struct secretdir, declared, "declared", 0, MAX_PATH_LEN),
-	F_STR(struct secretdir, path, "path", 0, MAX_PATH_LEN),
-	F_UINT(struct secretdir, ino, "ino", 0, UINT64_MAX),
-	F_BOOL(struct secretdir, is_gone, "gone", 0),
-};
-F_TABLE(secretdir, struct secretdir);
-
-static const struct field secretfile_rows[] = {
-	F_UINT(struct secretfile, dir, "dir", 0, MAX_SECRET_DIRS - 1),
-	F_STR(struct secretfile, name, "name", 0, NAME_MAX),
-	F_UINT(struct secretfile, mode, "mode", 0, 0700),
-	F_UINT(struct secretfile, ino, "ino", 0, UINT64_MAX),
-	F_BOOL(struct secretfile, is_gone, "gone", 0),
-	F_STR(struct secretfile, lease_id, "lease_id", 0, MAX_PATH_LEN),
-	F_STR(struct secretfile, grant_id, "grant_id", 0, MAX_PATH_LEN),
-};
-F_TABLE(secretfile, struct secretfile);
-
-static const struct field secretset_table_rows[] = {
-	F_INT(struct secretset, uid, "uid", 0, -1, UINT32_MAX),
-	F_INT(struct secretset, gid, "gid", 0, -1, UINT32_MAX),
-	F_LIST(struct secretset, dirs, "dirs", 0, MAX_SECRET_DIRS,
-	    &secretdir),
-	F_LIST(struct secretset, files, "files", 0, MAX_SECRET_FILES,
-	    &secretfile),
-};
-F_TABLE(secretset_table, struct secretset);
 
 void
 secretnote_add(struct secretnote *n, const char *fmt, ...)
@@ -280,7 +250,7 @@ secretfiles_make_dirs(const char *base, const struct spec *spec, uid_t uid,
 	secretset_init(s);
 	if (spec->nsecret_files == 0)
 		return CL_OK;
-	if (spec->nsecret_files > MAX_SECRET_FILES)
+	if (spec->nsecret_files > MAX_VAULT_FILES)
 		return CL_LIMIT;
 	if (uid != (uid_t)-1) {
 		s->uid = uid;

@@ -22,14 +22,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/secret.h"
-#include "common/msg/field.h"
+#include "record.h"
 
 struct buf;
 struct spec;
 
 #define SECRETFILES_PREFIX "cloop-lease-"
-#define MAX_SECRET_DIRS 32	/* MAX_SHIM_PATHS: each becomes a mount */
 
 /* What went wrong, joined by "; ", without values. */
 struct secretnote {
@@ -37,34 +35,6 @@ struct secretnote {
 };
 void secretnote_add(struct secretnote *n, const char *fmt, ...)
     __attribute__((__format__(__printf__, 2, 3)));
-
-struct secretdir {
-	char *declared;		/* what the hub calls it */
-	char *path;		/* what it is */
-	uint64_t ino;
-	int is_gone;
-	int lock_fd;		/* not in the record; -1 */
-};
-
-struct secretfile {
-	uint64_t dir;		/* index */
-	char *name;
-	uint64_t mode;
-	uint64_t ino;		/* 0: not written yet */
-	int is_gone;
-	char *lease_id;		/* of the start frame, trimmed; may be "" */
-	char *grant_id;
-};
-
-struct secretset {
-	int64_t uid, gid;	/* of the workload; -1: our own */
-	struct secretdir *dirs;
-	size_t ndirs;
-	struct secretfile *files;
-	size_t nfiles;
-};
-
-extern const struct field_table secretset_table;
 
 void secretset_init(struct secretset *s);
 void secretset_clear(struct secretset *s);	/* memory and locks only */

@@ -28,32 +28,10 @@
 #include "handledir.h"
 #include "secretfiles.h"
 
+#define DEF_FILE "agent/monitor/record.def"
+#include "common/msg/def_table.h"
+
 #define VAULT_VERSION 1
-#define MAX_VAULT_GRANTS 4096
-#define MAX_VAULT_FILES 16384
-
-static const struct field vault_grant_rows[] = {
-	F_STR(struct vault_grant, lease_id, "lease_id", 0, MAX_PATH_LEN),
-	F_STR(struct vault_grant, grant_id, "grant_id", 0, MAX_PATH_LEN),
-	F_STR(struct vault_grant, name, "name", 0, MAX_PATH_LEN),
-	F_STR(struct vault_grant, kind, "kind", 0, MAX_PATH_LEN),
-	F_STRS(struct vault_grant, env_keys, "env_keys", 0, MAX_ENV,
-	    MAX_PATH_LEN),
-	F_INTS(struct vault_grant, files, "files", 0, MAX_VAULT_FILES, 0,
-	    MAX_VAULT_FILES),
-	F_STRS(struct vault_grant, refused, "refused", 0, MAX_VAULT_FILES,
-	    MAX_PATH_LEN),
-	F_BOOL(struct vault_grant, egress, "egress", 0),
-	F_BOOL(struct vault_grant, is_scrubbed, "scrubbed", 0),
-};
-F_TABLE(vault_grant, struct vault_grant);
-
-static const struct field holding_table_rows[] = {
-	F_OBJ(struct holding, set, "set", 0, &secretset_table),
-	F_LIST(struct holding, grants, "grants", 0, MAX_VAULT_GRANTS,
-	    &vault_grant),
-};
-F_TABLE(holding_table, struct holding);
 
 void
 holding_init(struct holding *h)

@@ -23,26 +23,6 @@ struct spec;
 #define VAULT_RECORD "lease"		/* file in the handle directory */
 #define MAX_VAULT_RECORD 4194304	/* paths of a full start fit */
 
-struct vault_grant {
-	char *lease_id;
-	char *grant_id;			/* "": not attributed */
-	char *name, *kind;		/* for logs */
-	char **env_keys;
-	size_t nenv_keys;
-	int64_t *files;			/* indices of placed files: accepted */
-	size_t nfiles;
-	char **refused;			/* paths that are none of ours */
-	size_t nrefused;
-	int egress;
-	int is_scrubbed;
-};
-
-struct holding {
-	struct secretset set;
-	struct vault_grant *grants;
-	size_t ngrants;
-};
-
 /*
  * What the relocated spec says about what was planned for it.  Files nobody's
  * binding names are filed under the ids they came with.  CL_NOMEM.

@@ -48,28 +48,6 @@ static const char *const work_env[] = {
 static const char *const work_ca_env[] = { "GIT_SSL_CAINFO",
 	"SSL_CERT_FILE" };
 
-static const struct field work_record_table_rows[] = {
-	F_STR(struct work_record, tree, "tree", 0, MAX_PATH_LEN),
-	F_STR(struct work_record, git, "git", 0, MAX_PATH_LEN),
-	F_STR(struct work_record, mode, "mode", 0, 64),
-	F_STR(struct work_record, branch, "branch", 0, 255),
-	F_STR(struct work_record, base, "base", 0, 64),
-	F_STR(struct work_record, message, "message", 0, 4096),
-	F_INT(struct work_record, max_bundle_bytes, "max_bundle_bytes", 0, 0,
-	    MAX_BUNDLE_LEN),
-	F_STR(struct work_record, repo, "repo", 0, MAX_URL_LEN),
-	F_STR(struct work_record, username, "username", 0, MAX_PATH_LEN),
-	F_BOOL(struct work_record, has_password, "has_password", 0),
-	F_BOOL(struct work_record, hide_cloop, "hide_cloop", 0),
-	F_BOOL(struct work_record, is_seeded, "is_seeded", 0),
-	F_BOOL(struct work_record, is_returned, "is_returned", 0),
-	F_OBJ(struct work_record, res, "res", 0, &devjob_result_table),
-	F_BOOL(struct work_record, has_project, "has_project", 0),
-	F_STR(struct work_record, project_error, "project_error", 0,
-	    MAX_ERROR_TEXT_LEN),
-};
-F_TABLE(work_record_table, struct work_record);
-
 void
 work_free(struct work *k)
 {

@@ -10,10 +10,7 @@
 #ifndef CLOOP_WORK_H
 #define CLOOP_WORK_H
 
-#include <stdint.h>
-
-#include "common/base/secret.h"
-#include "common/model/devjob.h"
+#include "record.h"
 
 struct agentd;
 struct event;
@@ -22,27 +19,6 @@ struct redact;
 struct spec;
 struct wjob;
 struct workdir;
-
-/* What survives this process: no secret is in it. */
-struct work_record {
-	char *tree;
-	char *git;
-	char *mode;		/* of the write-back; "": none */
-	char *branch;
-	char *base;
-	char *message;
-	int64_t max_bundle_bytes;
-	char *repo;
-	char *username;
-	int has_password;	/* there was one, in memory */
-	int hide_cloop;
-	int is_seeded;
-	/* once it is known */
-	int is_returned;
-	struct devjob_result res;
-	int has_project;	/* the file is there */
-	char *project_error;
-};
 
 /* Whose it is, and whom it calls. */
 struct work_place {

@@ -22,7 +22,7 @@
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "common/model/devlease.h"
+#include "common/model/leasemsg.h"
 #include "agentd.h"
 #include "fetchctl.h"
 #include "workload_int.h"

@@ -14,6 +14,7 @@
 #undef BYTES
 #undef SBYTES
 #undef INT
+#undef INT64
 #undef UINT
 #undef BOOL
 #undef OPTINT
@@ -24,6 +25,14 @@
 #undef OBJ
 #undef PTR
 #undef LIST
+#undef PLAIN
+#undef PART
+#undef PART_END
 #undef END
 #undef ROW
+#undef OMIT
+#undef HIDDEN
+#undef FOREIGN
+#undef PROSE
+#undef LAX
 #undef DEF_FILE

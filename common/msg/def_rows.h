@@ -21,6 +21,7 @@
 #define BYTES(...)
 #define SBYTES(...)
 #define INT(...)
+#define INT64(...)
 #define UINT(...)
 #define BOOL(...)
 #define OPTINT(...)
@@ -31,6 +32,9 @@
 #define OBJ(...)
 #define PTR(...)
 #define LIST(...)
+#define PLAIN(...)
+#define PART(...)
+#define PART_END(...)
 #define END(n)
 
 #include DEF_FILE

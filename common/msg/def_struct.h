@@ -10,15 +10,15 @@
  * in the header of a noun; the same with def_table.h in one .c file.  A .def
  * says each member once:
  *
- *	STRUCT(revoked)				what it is, in a comment above
- *		BOOL(known, "known", 0)
- *		STRS(killed, MAX_CONCURRENT, MAX_ID_LEN, "killed", 0)
- *	END(revoked)
+ *	STRUCT(thing)				what it is, in a comment above
+ *		BOOL(known)
+ *		STRS(killed, MAX_CONCURRENT, MAX_ID_LEN, OMIT)
+ *		UINT(nrows, UINT64_MAX, 0, "rows")
+ *	END(thing)
  *
- * A member is its name, its bounds, and, where the struct has a JSON form
- * that differs from the member's own name, key and FIELD_* flags: both or
- * neither.  What the types are: field.h.  No include guard: it is meant to be
- * included once for each .def.
+ * A member is its name, its bounds, and, where the JSON form needs more, its
+ * flags (FIELD_OMIT is OMIT here) and then its key.  What the types are:
+ * field.h.  No include guard: it is meant to be included once for each .def.
  */
 #include "common/base/secret.h"
 #include "field.h"
@@ -32,6 +32,7 @@
 #define BYTES(m, max, ...) uint8_t *m; size_t m##_len;
 #define SBYTES(m, max, ...) struct secret m;
 #define INT(m, min, max, ...) int64_t m;
+#define INT64(m, ...) int64_t m;
 #define UINT(m, max, ...) uint64_t m;
 #define BOOL(m, ...) int m;
 #define OPTINT(m, min, max, ...) struct field_optint m;
@@ -42,6 +43,10 @@
 #define OBJ(m, sub, ...) struct sub m;
 #define PTR(m, sub, ...) struct sub *m;
 #define LIST(m, nmax, sub, ...) struct sub *m; size_t n##m;
+#define PLAIN(type, m) type m;
+#define PART(n, whole, key)
+#define PART_END(n, whole)                                                     \
+	}; extern const struct field_table n##_table, whole##_table;
 #define END(n) }; extern const struct field_table n##_table;
 /* What a row's body is, for MSG_BODY(). */
 #define ROW(name, number, dir, states, body, fd, once, rate, open)             \

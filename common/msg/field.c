@@ -95,13 +95,6 @@ field_free_list(const struct field_table *sub, char *items, size_t n)
 }
 
 static void
-field_free_data(void *data, size_t len)
-{
-	if (data != NULL)
-		freezero(data, len);
-}
-
-static void
 field_clear_member(const struct field *f, void *v)
 {
 	struct field_text *text;
@@ -118,11 +111,10 @@ field_clear_member(const struct field *f, void *v)
 		break;
 	case FIELD_TEXT:
 		text = &AT(struct field_text, v, f->off);
-		field_free_data(text->data, text->len);
+		freezero(text->data, text->len);
 		break;
 	case FIELD_BYTES:
-		field_free_data(AT(uint8_t *, v, f->off),
-		    AT(size_t, v, f->noff));
+		freezero(AT(uint8_t *, v, f->off), AT(size_t, v, f->noff));
 		break;
 	case FIELD_STRS:
 		field_free_strs(AT(char **, v, f->off), AT(size_t, v, f->noff));
@@ -379,8 +371,7 @@ field_get_str(struct buf *b, size_t max, char **sp)
 	return CL_OK;
 }
 
-/* A str that must not be NULL even when empty (list elements, map parts,
- * messages). */
+/* The same, not NULL when empty: list elements, map parts, messages. */
 static int
 field_get_element(struct buf *b, size_t max, char **sp)
 {
@@ -390,24 +381,35 @@ field_get_element(struct buf *b, size_t max, char **sp)
 	return CL_OK;
 }
 
+/* *pp stays NULL when there is none. */
+static int
+field_get_blob(struct buf *b, size_t max, const void **pp, size_t *lenp)
+{
+	int present = buf_get_bool(b);
+	const void *p = buf_get_blob(b, max, lenp);
+
+	if (b->error != 0)
+		return b->error;
+	if (!present)
+		return *lenp == 0 ? CL_OK : CL_FORMAT;
+	*pp = *lenp > 0 ? p : "";
+	return CL_OK;
+}
+
 /* Owned copy of a blob with a NUL behind it; NULL stays NULL. */
 static int
 field_get_data(struct buf *b, size_t max, uint8_t **datap, size_t *lenp)
 {
-	int present = buf_get_bool(b);
-	const uint8_t *p;
+	const void *p = NULL;
 	uint8_t *copy;
 	size_t len;
+	int r;
 
-	p = buf_get_blob(b, max, &len);
-	if (b->error != 0)
-		return b->error;
-	if (!present)
-		return len == 0 ? CL_OK : CL_FORMAT;
+	if ((r = field_get_blob(b, max, &p, &len)) != 0 || p == NULL)
+		return r;
 	if ((copy = malloc(len + 1)) == NULL)
 		return CL_NOMEM;
-	if (len > 0)
-		memcpy(copy, p, len);
+	memcpy(copy, p, len);
 	copy[len] = '\0';
 	*datap = copy;
 	*lenp = len;
@@ -417,16 +419,13 @@ field_get_data(struct buf *b, size_t max, uint8_t **datap, size_t *lenp)
 static int
 field_get_secret(struct buf *b, size_t max, struct secret *s)
 {
-	int present = buf_get_bool(b);
-	const uint8_t *p;
+	const void *p = NULL;
 	size_t len;
+	int r;
 
-	p = buf_get_blob(b, max, &len);
-	if (b->error != 0)
-		return b->error;
-	if (!present)
-		return len == 0 ? CL_OK : CL_FORMAT;
-	return secret_init(s, len > 0 ? (const void *)p : "", len, max);
+	if ((r = field_get_blob(b, max, &p, &len)) != 0 || p == NULL)
+		return r;
+	return secret_init(s, p, len, max);
 }
 
 static int
@@ -661,52 +660,29 @@ field_add(size_t a, size_t b)
 static void
 field_find_member(const struct field *f, size_t *minp, size_t *maxp)
 {
-	size_t min = 0, max = 0;
+	static const size_t fixed[] = {
+		[FIELD_STR] = 4, [FIELD_CSTR] = 4, [FIELD_RAW] = 4,
+		[FIELD_SECRET] = 5, [FIELD_SBYTES] = 5, [FIELD_BYTES] = 5,
+		[FIELD_TEXT] = 9, [FIELD_INT] = 8, [FIELD_UINT] = 8,
+		[FIELD_TIME] = 8, [FIELD_OPTINT] = 9, [FIELD_BOOL] = 1,
+		[FIELD_STRS] = 4, [FIELD_INTS] = 4, [FIELD_MAP] = 4,
+		[FIELD_LIST] = 4, [FIELD_PTR] = 1, [FIELD_OBJ] = 0
+	};
+	size_t min = 0, n = f->nmax, each = f->max;
 
 	if (f->sub != NULL)
-		field_find_bounds(f->sub, &min, &max);
-	*minp = sizeof(uint32_t);
-	switch (f->kind) {
-	case FIELD_OBJ:
-		*minp = min;
-		*maxp = max;
-		return;
-	case FIELD_PTR:
-	case FIELD_BOOL:
-		*minp = 1;
-		*maxp = field_add(1, max);
-		return;
-	case FIELD_INT:
-	case FIELD_UINT:
-	case FIELD_TIME:
-		*minp = *maxp = sizeof(int64_t);
-		return;
-	case FIELD_OPTINT:
-		*minp = *maxp = 1 + sizeof(int64_t);
-		return;
-	case FIELD_INTS:
-		max = sizeof(int64_t);
-		break;
-	case FIELD_STRS:
-		max = field_add(sizeof(uint32_t), f->max);
-		break;
-	case FIELD_MAP:
-		max = field_mul(2, field_add(sizeof(uint32_t), f->max));
-		break;
-	case FIELD_LIST:
-		break;
-	case FIELD_SECRET:
-	case FIELD_SBYTES:
-	case FIELD_BYTES:
-	case FIELD_TEXT:
-		*minp = 1 + sizeof(uint32_t) * (f->kind == FIELD_TEXT ? 2 : 1);
-		*maxp = field_add(*minp, f->max);
-		return;
-	default:	/* FIELD_STR, FIELD_CSTR, FIELD_RAW */
-		*maxp = field_add(*minp, f->max);
-		return;
-	}
-	*maxp = field_add(*minp, field_mul(f->nmax, max));
+		field_find_bounds(f->sub, &min, &each);
+	if (f->kind == FIELD_INTS)
+		each = sizeof(int64_t);
+	else if (f->kind == FIELD_STRS || f->kind == FIELD_MAP)
+		each = field_add(sizeof(uint32_t), f->max);
+	if (f->kind == FIELD_MAP)
+		each = field_mul(2, each);
+	else if (f->kind < FIELD_INT || f->kind == FIELD_PTR ||
+	    f->kind == FIELD_OBJ)
+		n = 1;
+	*minp = fixed[f->kind] + (f->kind == FIELD_OBJ ? min : 0);
+	*maxp = field_add(fixed[f->kind], field_mul(n, each));
 }
 
 void

@@ -268,7 +268,7 @@ enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED, TAKE_LATER };
  *		-> ROW_SECRET
  * CTL_SECRETS	str name ("": all)	-> ROW_SECRET*
  * CTL_SECRET_RM str name, str reason	-> ROW_OUTCOME* of what held it
- * CTL_GRANT_ADD struct ctl_grant_add (ctllease.h)	-> ROW_GRANT
+ * CTL_GRANT_ADD struct ctl_grant_add (leasemsg.h)	-> ROW_GRANT
  * CTL_GRANTS	str secret name ("": all)	-> ROW_GRANT*
  * CTL_GRANT_RM	str grant, str reason	-> ROW_OUTCOME*
  * CTL_LEASES	b all			-> ROW_LEASE*
@@ -396,11 +396,11 @@ enum { ADMIN_READY = 1, ADMIN_CORDONED, ADMIN_DRAINING };
  * DEV_STOP	u64 slot, str reason	 hub refused it: TERM, KILL, forget
  * DEV_SIGNAL	str handle_id, u8 sig
  * DEV_SIGNAL_ANS u8 result (RES_OK, RES_ERROR_FRAME), str code, str text
- * DEV_REVOKE	u32 len		         fd: memfd, struct dev_revoke
+ * DEV_REVOKE	u32 len		         fd: memfd, struct lease_revoke
  * DEV_REVOKE_ANS u32 len	         fd: memfd, struct dev_revoked
- * DEV_REFRESH	u32 len		         fd: memfd, struct dev_refresh
+ * DEV_REFRESH	u32 len		         fd: memfd, struct lease_refresh
  * DEV_REFRESH_ANS u32 len	         fd: memfd, struct dev_refreshed
- *		(common/model/devlease.h)
+ *		(common/model/leasemsg.h)
  * Shipped branches: chunks go from the hub into a file of ours.
  * BRANCH_OPEN	str handle_id	 a first chunk came; again: start over
  * BRANCH_OPEN_ANS b ok  fd: empty file, O_RDWR; /dev/null when not ok

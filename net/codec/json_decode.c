@@ -361,6 +361,7 @@ static int
 jx_decode_ptr(struct jx *x, uint32_t at, const struct field *f, void *v)
 {
 	void *p;
+	int r;
 
 	if (x->tokens[at].type == JX_NULL)
 		return CL_OK;
@@ -368,7 +369,13 @@ jx_decode_ptr(struct jx *x, uint32_t at, const struct field *f, void *v)
 		return jx_refuse(x, CL_NOMEM, "");
 	field_init(f->sub, p);
 	AT(void *, v, f->off) = p;
-	return jx_decode_rows(x, at, f->sub, p);
+	r = jx_decode_rows(x, at, f->sub, p);
+	if (r == CL_OK || r == CL_NOMEM || (f->flags & FIELD_LAX) == 0)
+		return r;
+	field_clear(f->sub, p);
+	free(p);
+	AT(void *, v, f->off) = NULL;
+	return CL_OK;
 }
 
 static int

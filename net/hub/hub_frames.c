@@ -35,7 +35,7 @@ union hf_payload {
 	struct frame_log_chunk chunk;
 	struct frame_bye bye;
 	struct frame_error error;
-	struct frame_revoked revoked;
+	struct dev_revoked revoked;
 	struct frame_result_chunk result_chunk;
 	struct frame_result result;
 	struct frame_attach_opened attach_opened;
@@ -46,7 +46,7 @@ union hf_payload {
 	struct frame_harness_installed harness;
 	struct frame_project_result project;
 	struct frame_inventory inventory;
-	struct frame_secret_refreshed refreshed;
+	struct dev_refreshed refreshed;
 	struct frame_device_opened device_opened;
 	struct frame_device_close device_close;
 	struct frame_denials denials;
@@ -329,7 +329,7 @@ hf_log_chunk(struct hs *s, const struct frame_env *env,
 
 /* The word counts only beside figures that make sense. */
 static const char *
-hf_get_outcome(const struct frame_status *st)
+hf_get_outcome(const struct frame_status_object *st)
 {
 	const struct frame_disk_limit *d = st->disk_limit;
 
@@ -341,9 +341,10 @@ hf_get_outcome(const struct frame_status *st)
 }
 
 static void
-hf_put_status(struct hs *s, const struct frame_status *st, int state,
+hf_put_status(struct hs *s, const struct frame_status *f, int state,
     const struct hlog *h)
 {
+	const struct frame_status_object *st = &f->status;
 	char error[MAX_ERROR_TEXT_LEN + 1];
 	struct buf b;
 
@@ -362,7 +363,7 @@ hf_put_status(struct hs *s, const struct frame_status *st, int state,
 	buf_put_i64(&b, st->finished_at);
 	buf_put_str(&b, error);
 	buf_put_str(&b, hf_get_outcome(st));
-	buf_put_i64(&b, st->final_offset);
+	buf_put_i64(&b, f->final_offset);
 	buf_put_u64(&b, h->stored);
 	buf_put_u8(&b, h->gapped);
 	(void)hub_send(s->hub, MSG_HANDLE_STATUS, 0, &b, -1);
@@ -397,7 +398,8 @@ static enum hs_event
 hf_status(struct hs *s, const struct frame_env *env,
     const union hf_payload *p, struct hlog *h)
 {
-	const struct frame_status *st = &p->status;
+	const struct frame_status_object *st = &p->status.status;
+	int64_t final = p->status.final_offset;
 	int state = frame_parse_state(st->state);
 	int terminal = state == HS_EXITED || state == HS_FAILED ||
 	    state == HS_KILLED;
@@ -407,8 +409,7 @@ hf_status(struct hs *s, const struct frame_env *env,
 	if (terminal && !h->closed) {
 		/* All output is on file before the end is told. */
 		hlog_shut(&s->hub->logs, h, s->hub->now);
-		if (st->final_offset > 0 &&
-		    (uint64_t)st->final_offset > h->stored)
+		if (final > 0 && (uint64_t)final > h->stored)
 			h->gapped = 1;
 		h->state = (uint8_t)state;
 		log_info("handle-ended", "session=%llu handle=%s state=%s "
@@ -419,12 +420,11 @@ hf_status(struct hs *s, const struct frame_env *env,
 	if (terminal) {
 		h->ended = 1;
 		h->saved = 0;
-		h->final = st->final_offset > 0 ?
-		    (uint64_t)st->final_offset : 0;
+		h->final = final > 0 ? (uint64_t)final : 0;
 	}
 	/* Stale news about an ended workload changes nothing. */
 	if (terminal || !h->closed)
-		hf_put_status(s, st, state, h);
+		hf_put_status(s, &p->status, state, h);
 	if (env->id[0] != '\0')
 		(void)hs_answer_request(s, env, p, NULL);
 	return HE_NONE;

@@ -71,7 +71,7 @@ hs_cut_error(char *dst, size_t dstlen, const char *text)
 }
 
 static void
-hs_put_revoked(struct buf *b, const struct frame_revoked *f)
+hs_put_revoked(struct buf *b, const struct dev_revoked *f)
 {
 	char *env[LEASE_NAMES_MAX], *killed[LEASE_NAMES_MAX];
 	char error[LEASE_ERROR_MAX + 1];
@@ -95,7 +95,7 @@ hs_put_revoked(struct buf *b, const struct frame_revoked *f)
 }
 
 static void
-hs_put_refreshed(struct buf *b, const struct frame_secret_refreshed *f)
+hs_put_refreshed(struct buf *b, const struct dev_refreshed *f)
 {
 	char *handles[LEASE_NAMES_MAX];
 	char error[LEASE_ERROR_MAX + 1];
@@ -177,7 +177,7 @@ hs_on_revoke(struct hub *hub, struct imsg *m)
 {
 	char lease[MAX_ID_LEN + 1], grant[MAX_ID_LEN + 1];
 	char reason[HS_LEASE_TEXT + 1];
-	struct frame_revoke f = { lease, grant, reason, NULL };
+	struct lease_revoke f = { lease, grant, reason, NULL };
 	uint64_t session = buf_get_u64(&m->body);
 	struct hs *s;
 	int action;
@@ -197,8 +197,7 @@ hs_on_revoke(struct hub *hub, struct imsg *m)
 static void
 hs_on_refresh(struct hub *hub, struct imsg *m)
 {
-	struct lease_refresh msg;
-	struct frame_secret_refresh f;
+	struct lease_refresh f;
 	uint64_t session = buf_get_u64(&m->body);
 	uint32_t len = buf_get_u32(&m->body);
 	uint8_t *data;
@@ -210,19 +209,15 @@ hs_on_refresh(struct hub *hub, struct imsg *m)
 	    (r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != CL_OK)
 		hs_lease_fatal(m, r);
 	buf_init_read(&b, data, len);
-	if ((r = field_get(&lease_refresh_table, &b, &msg)) == CL_OK &&
+	if ((r = field_get(&lease_refresh_table, &b, &f)) == CL_OK &&
 	    (r = buf_end(&b)) != CL_OK)
-		field_clear(&lease_refresh_table, &msg);
+		field_clear(&lease_refresh_table, &f);
 	freezero(data, len);
 	if (r != CL_OK)
 		hs_lease_fatal(m, r);
-	f.lease_id = msg.lease_id;
-	f.files = msg.files;
-	f.nfiles = msg.nfiles;
-	f.reason = msg.reason;
 	if ((s = hs_find_live(hub, m, session)) != NULL)
 		hs_start_request(s, m, 0, NULL, &f);
-	field_clear(&lease_refresh_table, &msg);	/* wipes */
+	field_clear(&lease_refresh_table, &f);	/* wipes */
 }
 
 void

@@ -24,7 +24,7 @@
 #include "common/base/rule.h"
 #include "common/base/util.h"
 #include "common/msg/msgcat.h"
-#include "net/codec/frame_types.h"
+#include "net/codec/frame.h"
 
 struct htake *
 htake_new(int asked, uint64_t cap, int seeded, int over, const char *branch,

@@ -27,7 +27,7 @@
 #include "common/base/secret.h"
 #include "common/base/util.h"
 #include "common/base/xmem.h"
-#include "common/model/ctllease.h"
+#include "common/model/leasemsg.h"
 #include "common/msg/msgcat.h"
 #include "cloopctl.h"
 

@@ -12,7 +12,7 @@
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "common/model/ctllease.h"
+#include "common/model/leasemsg.h"
 #include "common/msg/msgcat.h"
 #include "answers.h"
 #include "ctlout.h"

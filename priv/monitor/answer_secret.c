@@ -16,7 +16,6 @@
 #include "common/base/log.h"
 #include "common/base/rule.h"
 #include "common/base/util.h"
-#include "common/model/ctllease.h"
 #include "common/model/leasemsg.h"
 #include "common/msg/msgcat.h"
 #include "answers.h"

@@ -18,7 +18,6 @@
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "common/model/ctllease.h"
 #include "common/model/leasemsg.h"
 #include "common/msg/msgcat.h"
 #include "ctlout.h"

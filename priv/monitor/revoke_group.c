@@ -12,7 +12,6 @@
 
 #include "common/base/err.h"
 #include "common/base/util.h"
-#include "common/model/ctllease.h"
 #include "common/model/leasemsg.h"
 #include "common/msg/msgcat.h"
 #include "ctlout.h"

@@ -11,8 +11,7 @@
 #include "common/base/err.h"
 #include "common/json/jsonw.h"
 #include "common/model/caps.h"
-#include "common/model/ctllease.h"
-#include "common/model/ctlmsg.h"
+#include "common/model/leasemsg.h"
 #include "common/msg/buf.h"
 
 static const struct field_table *const tables[] = {

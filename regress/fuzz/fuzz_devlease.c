@@ -4,7 +4,7 @@
  *
  * A device that is lent something, over its life: files of up to four leases
  * in up to three directories, then revokes, refreshes and crashes of the
- * agent in any order, each as the message that asks for it (devlease.h).
+ * agent in any order, each as the message that asks for it (leasemsg.h).
  * Beside it a model says what must be on disk after every step.  What the
  * workload could print at any time is redacted.
  */
@@ -16,7 +16,7 @@
 #include "agent/monitor/vault.h"
 #include "common/base/err.h"
 #include "common/base/limits.h"
-#include "common/model/devlease.h"
+#include "common/model/leasemsg.h"
 #include "common/model/spec.h"
 #include "common/msg/buf.h"
 #include "common/output/redact.h"
@@ -273,7 +273,7 @@ carry(const struct field_table *t, const void *from, void *to)
 static void
 step_revoke(void)
 {
-	struct dev_revoke ask, req;
+	struct lease_revoke ask, req;
 	struct secretnote note = { "" };
 	int64_t want = 0;
 	int known, whole, want_known, want_whole;
@@ -282,9 +282,9 @@ step_revoke(void)
 	memset(&ask, 0, sizeof(ask));
 	ask.lease_id = (char *)(uintptr_t)PICK(leases);
 	ask.grant_id = (char *)(uintptr_t)PICK(grants);
-	carry(&dev_revoke_table, &ask, &req);
+	carry(&lease_revoke_table, &ask, &req);
 	if (is_id(req.lease_id, "")) {		/* refused before */
-		field_clear(&dev_revoke_table, &req);
+		field_clear(&lease_revoke_table, &req);
 		return;
 	}
 	/* An unknown grant of a lease that has things of no grant: all. */
@@ -308,7 +308,7 @@ step_revoke(void)
 		FUZZ_CHECK(holding_scrub(&holding, req.lease_id, req.grant_id,
 		    whole, &note) == want);
 	}
-	field_clear(&dev_revoke_table, &req);
+	field_clear(&lease_revoke_table, &req);
 }
 
 /* The only live file with that name, or the only one there as declared. */
@@ -337,7 +337,7 @@ static void
 step_refresh(void)
 {
 	struct spec_secret_file file;
-	struct dev_refresh ask, req;
+	struct lease_refresh ask, req;
 	char text[32];
 	size_t want = 0, got;
 	int r;
@@ -352,7 +352,7 @@ step_refresh(void)
 	file.content.len = strlen(text);
 	ask.files = &file;
 	ask.nfiles = 1;
-	carry(&dev_refresh_table, &ask, &req);
+	carry(&lease_refresh_table, &ask, &req);
 	r = find_model(req.lease_id, req.files[0].dir, req.files[0].name,
 	    &want);
 	FUZZ_CHECK(holding_find_file(&holding, req.lease_id,
@@ -363,7 +363,7 @@ step_refresh(void)
 		    &req.files[0].content) == 0);
 		memcpy(model[got].text, text, sizeof(text));
 	}
-	field_clear(&dev_refresh_table, &req);
+	field_clear(&lease_refresh_table, &req);
 }
 
 /* The next agent knows it from the record. */

@@ -3,26 +3,23 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The bodies about secrets, grants and leases that one process takes from
- * another: hub-net and control (leasemsg.h, ctllease.h), dev-fetch
- * (devlease.h).  Input: a table, a mode, the rest.  Mode 0: the rest is the
- * body.  Otherwise it is decisions from which a body is built, within its
- * bounds or one step beyond, so that it is known whether it must be taken.
- * What is taken is within its bounds and says the same when written again.
+ * another on hub-net, control and dev-fetch (leasemsg.h).  Input: a table, a
+ * mode, the rest.  Mode 0: the rest is the body.  Otherwise it is decisions
+ * from which a body is built, within its bounds or one step beyond, so that
+ * it is known whether it must be taken.  What is taken is within its bounds
+ * and says the same when written again.
  */
 #include "fuzz.h"
 
 #include "common/base/limits.h"
-#include "common/model/ctllease.h"
-#include "common/model/devlease.h"
 #include "common/model/leasemsg.h"
 #include "common/msg/buf.h"
 
 static const struct field_table *const tables[] = {
-	&lease_revoked_table, &lease_refresh_table, &lease_refreshed_table,
+	&lease_revoked_table, &lease_revoke_table, &lease_refreshed_table,
 	&ctl_secret_table, &ctl_grant_add_table, &ctl_grant_table,
 	&ctl_lease_table, &ctl_outcome_table, &ctl_refreshed_table,
-	&dev_revoke_table, &dev_revoked_table, &dev_refresh_table,
-	&dev_refreshed_table,
+	&dev_revoked_table, &lease_refresh_table, &dev_refreshed_table,
 };
 #define NTABLES (sizeof(tables) / sizeof(tables[0]))
 
@@ -122,7 +119,7 @@ put_number(struct input *in, struct buf *b, const struct field *f)
 		return;
 	}
 	if (d >= 128)
-		v = (int64_t)f->min - (d == 255);
+		v = f->min - (d == 255 && f->min > INT64_MIN);
 	if (v < f->min || (v > 0 && (uint64_t)v > f->max))
 		in->is_good = 0;
 	buf_put_i64(b, v);
@@ -188,6 +185,9 @@ build(struct input *in, struct buf *b, const struct field_table *t)
 		case FIELD_MAP:
 		case FIELD_LIST:
 			put_many(in, b, f);
+			break;
+		case FIELD_OBJ:
+			build(in, b, f->sub);
 			break;
 		default:
 			abort();	/* a new kind: teach it here */

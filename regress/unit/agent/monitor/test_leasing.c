@@ -11,7 +11,7 @@
 #include "agent/monitor/agentd.h"
 #include "agent/monitor/leasing.h"
 #include "agent/monitor/workload_int.h"
-#include "common/model/devlease.h"
+#include "common/model/leasemsg.h"
 #include "regress/unit/priv/monitor/leasetest.h"
 
 static struct agentd a;
@@ -146,12 +146,12 @@ reset(void)
 static void
 do_revoke(const char *lease, const char *grant, int kill)
 {
-	struct dev_revoke req;
+	struct lease_revoke req;
 
-	field_init(&dev_revoke_table, &req);
+	field_init(&lease_revoke_table, &req);
 	req.lease_id = lt_dup(lease);
 	req.grant_id = lt_dup(grant);
-	req.kill = kill;
+	req.action = strdup(kill ? "kill" : "scrub");
 	leasing_revoke(&ws, &ask, &req);
 	ASSERT_PTR_EQ(req.lease_id, NULL);
 }
@@ -159,12 +159,12 @@ do_revoke(const char *lease, const char *grant, int kill)
 static void
 do_refresh(const char *lease, const char *name)
 {
-	struct dev_refresh req;
+	struct lease_refresh req;
 	struct spec s;
 
 	spec_init(&s);
 	lt_add_file(&s, LT_DIR, name, "", "");
-	field_init(&dev_refresh_table, &req);
+	field_init(&lease_refresh_table, &req);
 	secret_clear(&s.secret_files[0].content);
 	ASSERT_ERR(secret_init(&s.secret_files[0].content, "renewed", 7, 99),
 	    CL_OK);

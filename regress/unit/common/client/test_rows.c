@@ -16,32 +16,10 @@
 #include "common/client/rows.h"
 #include "regress/unit/unit.h"
 
-struct thing {
-	char *name;
-	char *raw;
-	uint64_t size;
-	int64_t pid;
-	int good;
-	struct field_optint code;
-	int64_t at;
-	char **words;
-	size_t nwords;
-	struct field_pair *labels;
-	size_t nlabels;
-};
-
-static const struct field thing_table_rows[] = {
-	F_STR(struct thing, name, "name", 0, 100),
-	F_STR(struct thing, raw, "raw", 0, 100),
-	F_UINT(struct thing, size, "size", 0, UINT64_MAX),
-	F_INT(struct thing, pid, "pid", 0, INT64_MIN, INT64_MAX),
-	F_BOOL(struct thing, good, "good", 0),
-	F_OPTINT(struct thing, code, "code", 0, INT64_MIN, INT64_MAX),
-	F_TIME(struct thing, at, "at", 0),
-	F_STRS(struct thing, words, "words", 0, 10, 100),
-	F_MAP(struct thing, labels, "labels", 0, 10, 100),
-};
-F_TABLE(thing_table, struct thing);
+#define DEF_FILE "regress/unit/common/client/thing.def"
+#include "common/msg/def_struct.h"
+#define DEF_FILE "regress/unit/common/client/thing.def"
+#include "common/msg/def_table.h"
 
 static const char *
 thing_word(const void *row)

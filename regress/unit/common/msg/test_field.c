@@ -13,67 +13,26 @@
 #include "common/msg/buf.h"
 #include "common/msg/field.h"
 
-struct inner {
-	char *name;
-	int64_t at;
-};
+#define DEF_FILE "regress/unit/common/msg/field.def"
+#include "common/msg/def_struct.h"
+#define DEF_FILE "regress/unit/common/msg/field.def"
+#include "common/msg/def_table.h"
 
-struct outer {
-	char *s;
-	struct secret secret;
-	struct field_text text;
-	uint8_t *data;
-	size_t data_len;
-	struct secret blob;
-	int64_t i;
-	uint64_t u;
-	int b;
-	struct field_optint opt;
-	int64_t at;
-	char **strs;
-	size_t nstrs;
-	int64_t *ints;
-	size_t nints;
-	struct field_pair *map;
-	size_t nmap;
-	struct inner obj;
-	struct inner *ptr;
-	struct inner *list;
-	size_t nlist;
-	char *raw;
-	char *hidden;
-};
+/* The rows of outer, each left out when empty. */
+static const struct field *
+omit_get_rows(size_t *np)
+{
+	static struct field rows[32];
+	const struct field *from = outer_table.get_rows(np);
+	size_t i;
 
-static const struct field inner_table_rows[] = {
-	F_STR(struct inner, name, "name", 0, 8),
-	F_TIME(struct inner, at, "at", 0),
-};
-F_TABLE(inner_table, struct inner);
-
-#define OUTER(NAME, O)                                                         \
-static const struct field NAME##_rows[] = {                                    \
-	F_STR(struct outer, s, "s", O, 8),                                     \
-	F_SECRET(struct outer, secret, "secret", O, 8),                        \
-	F_TEXT(struct outer, text, "text", O, 8),                              \
-	F_BYTES(struct outer, data, "data", O, 8),                             \
-	F_SBYTES(struct outer, blob, "blob", O, 8),                            \
-	F_INT(struct outer, i, "i", O, -5, 5),                                 \
-	F_UINT(struct outer, u, "u", O, 5),                                    \
-	F_BOOL(struct outer, b, "b", O),                                       \
-	F_OPTINT(struct outer, opt, "opt", O, -5, 5),                          \
-	F_TIME(struct outer, at, "at", O),                                     \
-	F_STRS(struct outer, strs, "strs", O, 2, 8),                           \
-	F_INTS(struct outer, ints, "ints", O, 2, -5, 5),                       \
-	F_MAP(struct outer, map, "map", O, 2, 8),                              \
-	F_OBJ(struct outer, obj, "obj", O, &inner_table),                      \
-	F_PTR(struct outer, ptr, "ptr", O, &inner_table),                      \
-	F_LIST(struct outer, list, "list", O, 2, &inner_table),                \
-	F_RAW(struct outer, raw, "raw", O, 8),                                 \
-	F_STR(struct outer, hidden, "hidden", FIELD_HIDDEN, 8),                \
-};                                                                             \
-F_TABLE(NAME, struct outer)
-OUTER(full_table, 0);
-OUTER(omit_table, FIELD_OMIT);
+	memcpy(rows, from, *np * sizeof(*from));
+	for (i = 0; i < *np; i++)
+		rows[i].flags |= FIELD_OMIT;
+	return rows;
+}
+static const struct field_table omit_table = { "omit", sizeof(struct outer),
+	omit_get_rows };
 
 #define ZERO "\"0001-01-01T00:00:00Z\""
 
@@ -97,8 +56,8 @@ test_zero(void)
 
 	TEST_START("the zero value in JSON: omitempty keeps objects and "
 	    "times, nil is null");
-	field_init(&full_table, &v);
-	check_json(&full_table, &v, "{\"s\":\"\",\"secret\":\"\",\"text\":"
+	field_init(&outer_table, &v);
+	check_json(&outer_table, &v, "{\"s\":\"\",\"secret\":\"\",\"text\":"
 	    "\"\",\"data\":null,\"blob\":null,\"i\":0,\"u\":0,\"b\":false,"
 	    "\"opt\":null,\"at\":" ZERO ",\"strs\":null,\"ints\":null,"
 	    "\"map\":null,\"obj\":{\"name\":\"\",\"at\":" ZERO "},"
@@ -111,7 +70,7 @@ test_zero(void)
 static void
 fill(struct outer *v)
 {
-	field_init(&full_table, v);
+	field_init(&outer_table, v);
 	v->s = strdup("s<");
 	ASSERT_ERR(secret_init(&v->secret, "pw", 2, 8), CL_OK);
 	v->text.data = calloc(1, 4);
@@ -166,23 +125,23 @@ test_filled(void)
 
 	TEST_START("put, get and format agree; map keys are sorted");
 	fill(&v);
-	check_json(&full_table, &v, filled);
+	check_json(&outer_table, &v, filled);
 	buf_init(&b, 4096);
-	field_put(&full_table, &v, &b);
+	field_put(&outer_table, &v, &b);
 	ASSERT_ERR(buf_error(&b), CL_OK);
 	buf_init_read(&in, b.data, b.len);
-	ASSERT_ERR(field_get(&full_table, &in, &back), CL_OK);
+	ASSERT_ERR(field_get(&outer_table, &in, &back), CL_OK);
 	ASSERT_ERR(buf_end(&in), CL_OK);
-	check_json(&full_table, &back, filled);
+	check_json(&outer_table, &back, filled);
 	ASSERT_STRING_EQ(back.hidden, "h");
 	ASSERT_SIZE_T_EQ(back.text.nreplaced, 1);
 	ASSERT_TRUE(back.blob.data != NULL);
 	ASSERT_STRING_EQ(field_find_pair(back.map, back.nmap, "b"), "1");
 	ASSERT_PTR_EQ(field_find_pair(back.map, back.nmap, "c"), NULL);
-	field_clear(&full_table, &back);
+	field_clear(&outer_table, &back);
 	ASSERT_PTR_EQ(back.strs, NULL);
 	ASSERT_SIZE_T_EQ(back.nstrs, 0);
-	field_clear(&full_table, &v);
+	field_clear(&outer_table, &v);
 	buf_clear(&b);
 }
 
@@ -193,22 +152,22 @@ test_nil(void)
 	struct buf b, in;
 
 	TEST_START("nil and empty stay apart in a message");
-	field_init(&full_table, &v);
+	field_init(&outer_table, &v);
 	v.strs = calloc(1, sizeof(char *));
 	v.list = calloc(1, sizeof(struct inner));
 	v.data = calloc(1, 1);
 	buf_init(&b, 4096);
-	field_put(&full_table, &v, &b);
+	field_put(&outer_table, &v, &b);
 	buf_init_read(&in, b.data, b.len);
-	ASSERT_ERR(field_get(&full_table, &in, &back), CL_OK);
+	ASSERT_ERR(field_get(&outer_table, &in, &back), CL_OK);
 	ASSERT_TRUE(back.strs != NULL && back.nstrs == 0);
 	ASSERT_TRUE(back.list != NULL && back.nlist == 0);
 	ASSERT_TRUE(back.data != NULL && back.data_len == 0);
 	ASSERT_PTR_EQ(back.ints, NULL);
 	ASSERT_PTR_EQ(back.ptr, NULL);
 	ASSERT_TRUE(back.at == UTIL_TIME_ZERO && back.obj.at == back.at);
-	field_clear(&full_table, &back);
-	field_clear(&full_table, &v);
+	field_clear(&outer_table, &back);
+	field_clear(&outer_table, &v);
 	buf_clear(&b);
 }
 
@@ -222,16 +181,16 @@ test_truncated(void)
 	TEST_START("a message cut anywhere is refused, nothing leaks");
 	fill(&v);
 	buf_init(&b, 4096);
-	field_put(&full_table, &v, &b);
+	field_put(&outer_table, &v, &b);
 	for (n = 0; n < b.len; n++) {
 		unit_note("%zu of %zu bytes", n, b.len);
 		buf_init_read(&in, b.data, n);
-		ASSERT_ERR(field_get(&full_table, &in, &back),
+		ASSERT_ERR(field_get(&outer_table, &in, &back),
 		    CL_INCOMPLETE);
 		ASSERT_ERR(buf_end(&in), CL_INCOMPLETE);
 		ASSERT_PTR_EQ(back.s, NULL);
 	}
-	field_clear(&full_table, &v);
+	field_clear(&outer_table, &v);
 	buf_clear(&b);
 }
 
@@ -242,7 +201,7 @@ check_put(struct outer *v, int r)
 	struct buf b;
 
 	buf_init(&b, 4096);
-	field_put(&full_table, v, &b);
+	field_put(&outer_table, v, &b);
 	ASSERT_ERR(buf_error(&b), r);
 	buf_clear(&b);
 }
@@ -255,7 +214,7 @@ test_bounds(void)
 	struct outer v;
 
 	TEST_START("bounds of the table hold when writing");
-	field_init(&full_table, &v);
+	field_init(&outer_table, &v);
 	v.s = "12345678";
 	check_put(&v, CL_OK);
 	v.s = "123456789";
@@ -280,33 +239,18 @@ test_bounds(void)
 }
 
 /* The same bounds when reading: a looser table plays the hostile peer. */
-static const struct field wide_rows[] = {
-	F_STR(struct outer, s, "s", 0, 100),
-	F_INT(struct outer, i, "i", 0, -100, 100),
-	F_STRS(struct outer, strs, "strs", 0, 100, 100),
-	F_MAP(struct outer, map, "map", 0, 100, 100),
-};
-F_TABLE(wide, struct outer);
-static const struct field narrow_rows[] = {
-	F_STR(struct outer, s, "s", 0, 8),
-	F_INT(struct outer, i, "i", 0, -5, 5),
-	F_STRS(struct outer, strs, "strs", 0, 2, 8),
-	F_MAP(struct outer, map, "map", 0, 2, 8),
-};
-F_TABLE(narrow, struct outer);
-
 static void
-check_get(struct outer *v, int r)
+check_get(struct wide *v, int r)
 {
-	struct outer back;
+	struct narrow back;
 	struct buf b, in;
 
 	buf_init(&b, 4096);
-	field_put(&wide, v, &b);
+	field_put(&wide_table, v, &b);
 	ASSERT_ERR(buf_error(&b), CL_OK);
 	buf_init_read(&in, b.data, b.len);
-	ASSERT_ERR(field_get(&narrow, &in, &back), r);
-	field_clear(&narrow, &back);
+	ASSERT_ERR(field_get(&narrow_table, &in, &back), r);
+	field_clear(&narrow_table, &back);
 	buf_clear(&b);
 }
 
@@ -315,10 +259,10 @@ test_hostile(void)
 {
 	char *three[] = { "a", "b", "c" };
 	struct field_pair twice[] = { { "k", "1" }, { "k", "2" } };
-	struct outer v;
+	struct wide v;
 
 	TEST_START("bounds of the table hold when reading");
-	field_init(&wide, &v);
+	field_init(&wide_table, &v);
 	check_get(&v, CL_OK);
 	v.s = "123456789";
 	check_get(&v, CL_TOOBIG);
@@ -345,7 +289,7 @@ test_count(void)
 
 	TEST_START("a count beyond the message allocates nothing");
 	buf_init_read(&in, msg, sizeof(msg));
-	ASSERT_ERR(field_get(&narrow, &in, &back), CL_INCOMPLETE);
+	ASSERT_ERR(field_get(&narrow_table, &in, &back), CL_INCOMPLETE);
 }
 
 UNIT_MAIN(test_zero, test_filled, test_nil, test_truncated, test_bounds,

@@ -20,18 +20,10 @@
 #include "net/codec/frame.h"
 #include "net/codec/frame_int.h"
 
-struct golden {
-	char *file, *type, *dir, *in, *step, *rule, *out, *product;
-	int64_t since;
-	int accepted;
-};
-
-#define G_STR(m) F_STR(struct golden, m, #m, FIELD_OMIT, 4096)
-static const struct field golden_table_rows[] = { G_STR(file), G_STR(type),
-	G_STR(dir), G_STR(in), G_STR(step), G_STR(rule), G_STR(out),
-	G_STR(product), F_INT64(struct golden, since, "since", FIELD_OMIT),
-	F_BOOL(struct golden, accepted, "accepted", FIELD_OMIT) };
-F_TABLE(golden_table, struct golden);
+#define DEF_FILE "regress/unit/net/codec/golden.def"
+#include "common/msg/def_struct.h"
+#define DEF_FILE "regress/unit/net/codec/golden.def"
+#include "common/msg/def_table.h"
 
 static struct jx jx;
 static struct jsonw w;

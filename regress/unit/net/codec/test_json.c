@@ -258,33 +258,10 @@ test_integers(void)
 	jx_clear(&x);
 }
 
-struct thing {
-	char *name;
-	char *prose;
-	int64_t n;
-	struct field_text text;
-	uint8_t *data;
-	size_t data_len;
-	int64_t at;
-	char **list;
-	size_t nlist;
-	struct thing *inner;
-	char *raw;
-};
-
-extern const struct field_table thing_table;
-static const struct field thing_table_rows[] = {
-	F_STR(struct thing, name, "name", 0, 8),
-	F_STR(struct thing, prose, "prose", FIELD_PROSE, 16),
-	F_INT(struct thing, n, "n", 0, 0, 10),
-	F_TEXT(struct thing, text, "task", 0, 8),
-	F_BYTES(struct thing, data, "data", 0, 3),
-	F_TIME(struct thing, at, "at", 0),
-	F_STRS(struct thing, list, "list", 0, 2, 8),
-	F_PTR(struct thing, inner, "inner", 0, &thing_table),
-	F_RAW(struct thing, raw, "raw", 0, 16),
-};
-F_TABLE(thing_table, struct thing);
+#define DEF_FILE "regress/unit/net/codec/thing.def"
+#include "common/msg/def_struct.h"
+#define DEF_FILE "regress/unit/net/codec/thing.def"
+#include "common/msg/def_table.h"
 
 /* Decode; the reason must be `why` (NULL: success). */
 static void

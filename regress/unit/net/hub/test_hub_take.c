@@ -15,7 +15,7 @@
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/msg/msgcat.h"
-#include "net/codec/frame_types.h"
+#include "net/codec/frame.h"
 #include "net/hub/hub_take.h"
 
 #define BRANCH "cloop/task"

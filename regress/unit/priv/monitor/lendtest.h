@@ -8,7 +8,6 @@
 #ifndef CLOOP_LENDTEST_H
 #define CLOOP_LENDTEST_H
 
-#include "common/model/ctllease.h"
 #include "common/model/leasemsg.h"
 #include "store/db/seal.h"
 #include "store/db/store_lease.h"

@@ -9,6 +9,7 @@
 #	make check	both builds, all tests, one closing line
 #	make check-slow	what takes an hour: 2 000 cuts, sieges, large trees,
 #			valgrind, 100 000 sessions
+#	make catalogue	the messages between our processes, expanded
 #	make lint	gcc -fanalyzer, clang-tidy, cppcheck over all sources
 #	make bench	us beside our peers: [ROW="idle parse"] [ROUNDS=5]
 #	make count	the product's lines by folder, and lengths of functions
@@ -450,6 +451,12 @@ demo:
 	@$(MAKE) --no-print-directory users
 	@BUILD=$(B) sh regress/demo.sh
 
+# make catalogue: who may say what to whom, expanded from common/msg/*.def.
+$(eval $(call LINK,$(B)/catalogue,$(B),gcc,regress/catalogue.o,\
+    $(call IN,common/msg),$(LIBS_TEST)))
+catalogue: $(B)/catalogue
+	@$(B)/catalogue
+
 # --------------------------------------------------------------------- install
 
 # System users of etc/sysusers.conf; only root can make them.
@@ -521,5 +528,6 @@ distclean: clean
 	@rm -f configure config.log config.status
 
 FORCE:
-.PHONY: all asan help lint count deps deps-build deps-bench deps-lint check check-slow check-build unit regress peer \
-	fuzz fuzz-coverage bench demo users install install-dirs clean distclean FORCE
+.PHONY: all asan help lint deps deps-build deps-bench deps-lint check \
+	check-slow check-build unit regress peer fuzz fuzz-coverage bench demo \
+	users count catalogue install install-dirs clean distclean FORCE

@@ -9,9 +9,9 @@
  * Flow: what we queue for a peer has a mark.  Above it the peer is not read,
  * so that a peer that asks much and reads slowly waits for itself; below half
  * of it reading goes on.  The same for who asks more at once, or a second,
- * than the row of its question says.  Nobody is ended for what we queued: a peer "does
- * not read" when nothing left for CHAN_STALL_MS, not counting the time in
- * which we ourselves were late (chan_check_stall).
+ * than the row of its question says.  Nobody is ended for what we queued: a
+ * peer "does not read" when nothing left for CHAN_STALL_MS, not counting the
+ * time in which we ourselves were late (chan_check_stall).
  *
  * Whoever polls by hand calls chan_turn() when the descriptor is readable and
  * chan_flush() when it is writable; on libevent chan_watch() does it.

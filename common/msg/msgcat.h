@@ -555,7 +555,8 @@ void msgcat_find_bounds(const struct msg_row *row, size_t *minp,
  * The body v of a message of this type: v is what its row names, which the
  * compiler checks.
  */
-#define MSG_BODY(name, v) ((const void *)(1 ? (v) : (const msg_of_##name *)NULL))
+#define MSG_BODY(name, v)                                                      \
+	((const void *)(1 ? (v) : (const msg_of_##name *)NULL))
 
 /*
  * Encode a body (NULL: one without members) into b, with the checks that the

@@ -57,8 +57,8 @@ answer_key_ready(struct monitor *mon, struct child *c, struct imsg *m,
 	(void)m;
 	if (v->version != MSGCAT_VERSION || v->spki_len == 0)
 		return CL_FORMAT;
-	if (EVP_Digest(v->spki, v->spki_len, pin.digest, &n, EVP_sha256(), NULL) != 1 ||
-	    n != PIN_DIGEST_LEN)
+	if (EVP_Digest(v->spki, v->spki_len, pin.digest, &n, EVP_sha256(),
+	    NULL) != 1 || n != PIN_DIGEST_LEN)
 		return CL_CRYPTO;
 	pin_format(&pin, mon->pin);
 	child_enter_serving(c);

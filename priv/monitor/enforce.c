@@ -183,7 +183,8 @@ answer_fence_add(struct monitor *mon, struct child *c, struct imsg *m,
 	if (!e->busy)
 		return CL_FORMAT;
 	e->busy = 0;
-	if ((!v->ok || e->ndropped > 0) && log_ratelimit(&rl, 1, 60, &suppressed))
+	if ((!v->ok || e->ndropped > 0) &&
+	    log_ratelimit(&rl, 1, 60, &suppressed))
 		log_warn("enforce", "result=%s reason=%s dropped=%llu "
 		    "suppressed=%u", v->ok ? "ok" : "failed", log_q(v->reason),
 		    (unsigned long long)e->ndropped, suppressed);

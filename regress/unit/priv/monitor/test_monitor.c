@@ -202,22 +202,62 @@ test_turn(void)
 	ASSERT_INT_EQ(mt_hear(MT_NET1, &m), MSG_NET_START);
 	ASSERT_U64_EQ(m.id, 5);
 
-	TEST_START("a child that does not read is replaced, not waited for");
-	{
-		int i;
+	mt_stop();
+}
 
-		for (i = 0; i < 8192 + 600 && mt.children[MT_NET1].state !=
-		    CHILD_DOWN; i++)
-			mon_send(&mt.children[MT_NET1], MSG_NET_START, 1,
-			    NULL, -1);
-		mon_end_turn(&mt);
-		for (i = 0; i < 8192 + 600 && mt.children[MT_NET1].state !=
-		    CHILD_DOWN; i++)
-			mon_send(&mt.children[MT_NET1], MSG_NET_START, 1,
-			    NULL, -1);
-		mon_end_turn(&mt);
-		ASSERT_INT_EQ(mt.children[MT_NET1].state, CHILD_DOWN);
+/* Fill the queue of a child beyond its mark; it reads nothing. */
+static void
+fill_queue(struct child *c)
+{
+	int i;
+
+	for (i = 0; i < 100000 && !c->chan.is_paused; i++) {
+		mon_send(c, MSG_NET_START, 1, NULL, -1);
+		if (i % 64 == 0)
+			mon_end_turn(&mt);
 	}
+	mon_end_turn(&mt);
+}
+
+static void
+test_flow(void)
+{
+	struct child *c;
+
+	mt_start();
+	c = &mt.children[MT_NET1];
+	TEST_START("one turn holds no more than the mark: the child waits");
+	while (c->held_len <= c->chan.mark) {
+		ASSERT_FALSE(c->chan.is_paused);
+		mon_send(c, MSG_NET_START, 1, NULL, -1);
+	}
+	ASSERT_TRUE(c->chan.is_paused);
+
+	TEST_START("a child above its mark is not read, and not ended");
+	mon_end_turn(&mt);
+	fill_queue(c);
+	ASSERT_TRUE(c->chan.is_paused);
+	ASSERT_TRUE(c->chan.im.queued_len > c->chan.mark);
+	ASSERT_INT_EQ(c->state, MS_SERVING);
+
+	TEST_START("below half of it, it is read again");
+	while (c->chan.is_paused) {
+		ASSERT_TRUE(c->chan.im.queued_len > c->chan.mark / 2);
+		mt_drain(MT_NET1);
+		chan_flush(&c->chan);
+	}
+	ASSERT_TRUE(c->chan.im.queued_len <= c->chan.mark / 2);
+
+	TEST_START("time in which we were late is not its fault");
+	fill_queue(c);
+	c->chan.moved_at = util_now_ms() - CHAN_STALL_MS + 500;
+	child_on_second(c, 1000);
+	ASSERT_INT_EQ(c->state, MS_SERVING);
+
+	TEST_START("a child that takes nothing for so long is replaced");
+	c->chan.moved_at = util_now_ms() - CHAN_STALL_MS - 1;
+	child_on_second(c, 0);
+	ASSERT_INT_EQ(c->state, CHILD_DOWN);
 	mt_stop();
 }
 
@@ -286,4 +326,4 @@ test_full(void)
 	mt_stop();
 }
 
-UNIT_MAIN(test_table, test_walk, test_fuzz, test_turn, test_full)
+UNIT_MAIN(test_table, test_walk, test_fuzz, test_turn, test_flow, test_full)

@@ -51,7 +51,8 @@ static void
 chan_set_paused(struct chan *c)
 {
 	size_t mark = c->is_paused ? c->mark / 2 : c->mark;
-	int paused = c->is_held || c->nspent > 0 || c->im.queued_len > mark;
+	int paused = c->is_held || c->nspent > 0 ||
+	    (c->im.queued_len > mark && !c->is_broken);
 
 	if (paused != c->is_paused) {
 		c->is_paused = paused;
@@ -133,7 +134,7 @@ chan_check(struct chan *c, struct imsg *m, union msg_any *v,
 		return r;
 	if ((row = msgcat_find(m->type)) == NULL)
 		return CL_INTERNAL;
-	if ((r = chan_spend(c, row)) != 0 || row->body == NULL)
+	if ((r = chan_spend(c, row)) != 0 || c->is_raw || row->body == NULL)
 		return r;	/* its handler decodes */
 	if ((r = msg_get(m->type, &m->body, v)) != 0) {
 		*whyp = r == CL_NOMEM ? cl_strerror(r) : "malformed body";
@@ -215,9 +216,10 @@ chan_take(struct chan *c)
 		chan_end(c, why);
 		return r;
 	}
-	if ((r = c->on_msg(c->arg, &m, &v)) != 0)
+	if ((r = c->on_msg(c->arg, &m, c->is_raw ? NULL : &v)) != 0)
 		why = msgcat_name(m.type);
-	msg_clear(m.type, &v);
+	if (!c->is_raw)
+		msg_clear(m.type, &v);
 	imsg_free(&m);
 	if (r != 0 && c->is_open)
 		chan_end(c, why);
@@ -251,19 +253,22 @@ chan_go_on(struct chan *c)
 int
 chan_has_output(const struct chan *c)
 {
-	return c->is_open && c->im.nqueued > 0;
+	return c->is_open && !c->is_broken && c->im.nqueued > 0;
 }
 
 void
 chan_flush(struct chan *c)
 {
 	size_t before = c->im.queued_len;
+	int r;
 
 	if (!c->is_open)
 		return;
 	/* An error shows on the reading side too, once what the peer still
-	 * had to say has been read. */
-	(void)imsg_write(&c->im);
+	 * had to say has been read: it is, whatever still waits for it. */
+	if (!c->is_broken && (r = imsg_write(&c->im)) != CL_OK &&
+	    r != CL_INCOMPLETE)
+		c->is_broken = 1;
 	if (c->im.queued_len != before)
 		c->moved_at = util_now_ms();
 	chan_set_paused(c);

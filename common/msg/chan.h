@@ -53,6 +53,9 @@ struct chan {
 	int is_open;
 	int is_paused;		/* not read: by the mark, or by the owner */
 	int is_held;		/* by the owner (chan_hold) */
+	int is_broken;		/* for writing: what was said before is read */
+	int is_raw;		/* bodies go to the handler undecoded, with v
+				 * NULL: set by an owner who forwards them */
 	unsigned int nspent;	/* rows whose quota is used up */
 	struct chan_quota *quota;	/* NULL until a row needs it */
 	size_t mark;		/* queued bytes above which it is not read */
@@ -110,8 +113,8 @@ int chan_send(struct chan *c, uint32_t type, uint64_t id, const void *v,
 /* A row whose whole body is the length of a sealed memfd of data[len]. */
 int chan_send_memfd(struct chan *c, uint32_t type, uint64_t id,
     const void *data, size_t len);
-/* A body that was encoded before.  chan_queue_buf leaves the sending to the
- * next chan_flush. */
+/* A body that was encoded before: one that is held or forwarded.
+ * chan_queue_buf leaves the sending to the next chan_flush. */
 int chan_queue_buf(struct chan *c, uint32_t type, uint64_t id,
     const struct buf *body, int fd);
 int chan_send_buf(struct chan *c, uint32_t type, uint64_t id,

@@ -13,13 +13,15 @@ bound()
 getent group cloop >/dev/null || skip "no group cloop: make users"
 e2e_hub
 chmod 711 "$TMP" "$TMP/run"
-python3 - "$TMP/run/cloopd.sock" "$(bound MAX_CTL_CLIENTS)" \
+SRC="$SRC" python3 - "$TMP/run/cloopd.sock" "$(bound MAX_CTL_CLIENTS)" \
     "$(bound MAX_CTL_CLIENTS_PER_UID)" "$(getent group cloop | cut -d: -f3)" \
     >"$TMP/out" 2>&1 <<'END'
-import os, socket, struct, sys, time
+import os, socket, sys, time
+
+sys.path.insert(0, os.environ["SRC"] + "/regress/attacks")
+import wire
 
 path, most, most_of_one, group = sys.argv[1], *map(int, sys.argv[2:])
-HELLO, HELLO_ANS = 0x0310, 0x0311
 NOBODY = 65534
 
 
@@ -28,9 +30,10 @@ def greet():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.settimeout(20)
     s.connect(path)
-    s.send(struct.pack(">IIQI", HELLO, 4, 1, 0))
-    answer = s.recv(65536)
-    return s, struct.unpack(">I", answer[:4])[0] == HELLO_ANS, answer
+    channel = wire.Channel(s)
+    channel.send("CTL_HELLO", 1, wire.VERSION)
+    name, _, answer = channel.read()
+    return s, name == "CTL_HELLO_ANS", answer
 
 
 def count(limit, word):

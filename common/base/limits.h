@@ -120,6 +120,13 @@
 					 * start a hundred runs */
 #define MAX_CTL_CLIENTS_PER_UID 32	/* root excepted */
 #define MAX_CTL_REQUESTS 32		/* outstanding per client */
+#define MAX_CTL_NAME_LEN 600		/* what an operator typed for a name or
+					 * an id: more than any has, so that
+					 * a wrong one is called wrong */
+#define MAX_CTL_REASON_LEN 512		/* of an end that no device hears */
+#define MAX_CTL_ERROR_LEN (MAX_ERROR_TEXT_LEN + 512)	/* with our words */
+#define MAX_CTL_REMEDY_LEN 512
+#define MAX_WANTS 16			/* secrets of one run */
 #define MAX_CTL_LISTS_PER_CLIENT 8	/* not read to their end; then busy */
 #define MAX_CTL_LISTS 256		/* of all operators */
 #define MAX_CTL_LIST_KEYS 262144	/* ids they hold: 64 bytes each */

@@ -23,14 +23,12 @@
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
-#include "common/msg/buf.h"
-#include "common/msg/msgcat.h"
+#include "common/msg/chan.h"
 
 #define HELLO_TIMEOUT_MS 10000
 
 struct ctlclient {
-	struct imsg_chan chan;
-	struct msgcat_seen seen;
+	struct chan chan;
 	uint64_t next_req;
 };
 
@@ -78,120 +76,107 @@ ctlclient_connect(const char *path, int *fdp, struct ctl_error *e)
 	return CL_OK;
 }
 
-/* Wait for events; CL_INCOMPLETE at the deadline or on a signal. */
+/* Wait for events; CL_INCOMPLETE at the deadline or on a signal, CL_EOF when
+ * nobody is there to take what we say. */
 static int
 ctlclient_wait(struct ctlclient *c, short events, int timeout_ms)
 {
-	struct pollfd pfd = { .fd = c->chan.fd, .events = events };
+	struct pollfd pfd = { .fd = c->chan.im.fd, .events = events };
 	int n;
 
 	n = poll(&pfd, 1, timeout_ms);
 	if (n == -1)
 		return errno == EINTR ? CL_INCOMPLETE : CL_SYSTEM;
+	if (n > 0 && events == POLLOUT && (pfd.revents & POLLOUT) == 0)
+		return CL_EOF;
 	return n == 0 ? CL_INCOMPLETE : CL_OK;
 }
 
-static int
-ctlclient_flush(struct ctlclient *c)
-{
-	int r;
-
-	while ((r = imsg_write(&c->chan)) == CL_INCOMPLETE) {
-		r = ctlclient_wait(c, POLLOUT, -1);
-		if (r != CL_OK && r != CL_INCOMPLETE)
-			return r;
-	}
-	return r;
-}
-
 int
-ctlclient_send(struct ctlclient *c, uint32_t type, const struct buf *body,
-    int fd, uint64_t *reqp)
+ctlclient_send(struct ctlclient *c, uint32_t type, const void *v, int fd,
+    uint64_t *reqp)
 {
 	uint64_t req = c->next_req;
 	int r;
 
 	if (reqp != NULL)
 		*reqp = 0;
-	/* The hub puts the client's number above 32 bits (msgcat.h). */
+	/* The hub puts the client's number above 32 bits (hub_ctl.def). */
 	c->next_req = req == UINT32_MAX ? 1 : req + 1;
-	if ((r = imsg_compose(&c->chan, type, req, body, fd)) != CL_OK)
+	if ((r = chan_send(&c->chan, type, req, v, fd)) != CL_OK)
 		return r;
-	if ((r = ctlclient_flush(c)) != CL_OK)
-		return r;
+	while (chan_has_output(&c->chan)) {
+		r = ctlclient_wait(c, POLLOUT, -1);
+		if (r != CL_OK && r != CL_INCOMPLETE)
+			return r;
+		chan_flush(&c->chan);
+	}
+	if (c->chan.is_broken)
+		return CL_EOF;
 	if (reqp != NULL)
 		*reqp = req;
 	return CL_OK;
 }
 
 int
-ctlclient_read(struct ctlclient *c, int timeout_ms, struct imsg *m)
+ctlclient_read(struct ctlclient *c, int timeout_ms, struct imsg *m,
+    union msg_any *v)
 {
 	const char *why;
 	int r;
 
-	while ((r = imsg_read(&c->chan, m)) == CL_INCOMPLETE) {
+	while ((r = chan_read_one(&c->chan, m, v, &why)) == CL_INCOMPLETE) {
 		if (timeout_ms == 0)
 			return CL_INCOMPLETE;
 		if ((r = ctlclient_wait(c, POLLIN, timeout_ms)) != CL_OK)
 			return r;
 	}
-	if (r != CL_OK)
-		return r;
-	if (msgcat_check(MSG_M2C, MS_SERVING, m, &c->seen, &why) != CL_OK) {
-		imsg_free(m);
-		return CL_FORMAT;
-	}
-	return CL_OK;
+	return r;
 }
 
-int
-ctlclient_get_error(struct imsg *m, struct ctl_error *e)
+void
+ctlclient_free(struct imsg *m, union msg_any *v)
 {
-	memset(e, 0, sizeof(*e));
-	buf_get_str(&m->body, e->code, sizeof(e->code) - 1);
-	buf_get_str(&m->body, e->message, sizeof(e->message) - 1);
-	buf_get_str(&m->body, e->remedy, sizeof(e->remedy) - 1);
-	return buf_end(&m->body);
+	msg_clear(m->type, v);
+	imsg_free(m);
+}
+
+void
+ctlclient_copy_error(struct ctl_error *e, const struct msg_ctl_err *v)
+{
+	strlcpy(e->code, v->code, sizeof(e->code));
+	strlcpy(e->message, v->message, sizeof(e->message));
+	strlcpy(e->remedy, v->remedy, sizeof(e->remedy));
 }
 
 /* The answer to CTL_HELLO: our build, or a refusal in words. */
 static int
-ctlclient_on_hello(struct imsg *m, struct ctl_error *e)
+ctlclient_on_hello(const struct imsg *m, const union msg_any *v,
+    struct ctl_error *e)
 {
-	uint32_t version;
-
 	if (m->type == MSG_CTL_ERR) {
-		if (ctlclient_get_error(m, e) != CL_OK)
-			return CL_FORMAT;
+		ctlclient_copy_error(e, &v->CTL_ERR);
 		return strcmp(e->code, "busy") == 0 ? CL_LIMIT : CL_DENIED;
 	}
 	if (m->type != MSG_CTL_HELLO_ANS)
 		return CL_FORMAT;
-	version = buf_get_u32(&m->body);
-	(void)buf_get_u8(&m->body);	/* the role the hub gives us */
-	if (buf_end(&m->body) != CL_OK)
-		return CL_FORMAT;
-	if (version != MSGCAT_VERSION)
-		return CL_VERSION;
-	return CL_OK;
+	return v->CTL_HELLO_ANS.version == MSGCAT_VERSION ? CL_OK :
+	    CL_VERSION;
 }
 
 static int
 ctlclient_greet(struct ctlclient *c, const char *path, struct ctl_error *e)
 {
-	struct buf b;
+	struct msg_version hello = { .version = MSGCAT_VERSION };
+	union msg_any v;
 	struct imsg m;
 	int r;
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, MSGCAT_VERSION);
 	/* A hub that refuses us may have closed already: read its reason. */
-	(void)ctlclient_send(c, MSG_CTL_HELLO, &b, -1, NULL);
-	buf_clear(&b);
-	if ((r = ctlclient_read(c, HELLO_TIMEOUT_MS, &m)) == CL_OK) {
-		r = ctlclient_on_hello(&m, e);
-		imsg_free(&m);
+	(void)ctlclient_send(c, MSG_CTL_HELLO, &hello, -1, NULL);
+	if ((r = ctlclient_read(c, HELLO_TIMEOUT_MS, &m, &v)) == CL_OK) {
+		r = ctlclient_on_hello(&m, &v, e);
+		ctlclient_free(&m, &v);
 	}
 	switch (r) {
 	case CL_OK:
@@ -235,11 +220,13 @@ ctlclient_open(const char *path, struct ctlclient **cp, struct ctl_error *e)
 		return CL_NOMEM;
 	}
 	c->next_req = 1;
-	if ((r = imsg_init(&c->chan, fd, CTL_QUEUE_MAX)) != CL_OK) {
+	if ((r = chan_init(&c->chan, fd, MSG_M2C, MSG_C2M, CTL_QUEUE_MAX,
+	    NULL, NULL, NULL)) != CL_OK) {
 		ctlclient_set_error(e, "internal", cl_strerror(r), NULL, NULL);
 		free(c);
 		return r;
 	}
+	c->chan.state = MS_SERVING;
 	if ((r = ctlclient_greet(c, path, e)) != CL_OK) {
 		ctlclient_close(c);
 		return r;
@@ -253,6 +240,6 @@ ctlclient_close(struct ctlclient *c)
 {
 	if (c == NULL)
 		return;
-	imsg_clear(&c->chan);
+	chan_close(&c->chan);
 	free(c);
 }

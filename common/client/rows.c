@@ -385,14 +385,14 @@ rows_close(struct rows *r, int status)
 /* ----------------------------------------------------------------- asking */
 
 int
-rows_list(struct tool *t, const struct row_kind *k)
+rows_list(struct tool *t, const struct row_kind *k, const void *v)
 {
 	struct rows r;
 
 	tool_open_doc(t);
 	rows_open(&r, t, k);
-	return tool_close_doc(t, rows_close(&r, tool_ask(t, k->ask, -1, k,
-	    rows_add, &r)));
+	return tool_close_doc(t, rows_close(&r, tool_ask(t, k->ask, v,
+	    -1, k, rows_add, &r)));
 }
 
 struct rows_one {
@@ -413,14 +413,14 @@ rows_on_one(struct tool *t, void *row, int fd, void *arg)
 }
 
 int
-rows_show(struct tool *t, uint32_t type, const struct row_kind *k,
-    row_fn *print, void *arg)
+rows_show(struct tool *t, uint32_t type, const void *v,
+    const struct row_kind *k, row_fn *print, void *arg)
 {
 	struct rows_one one = { k, print, arg };
 
 	tool_open_doc(t);
-	return tool_close_doc(t, tool_ask(t, type, -1, k, rows_on_one,
-	    &one));
+	return tool_close_doc(t, tool_ask(t, type, v, -1, k,
+	    rows_on_one, &one));
 }
 
 int

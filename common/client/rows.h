@@ -83,15 +83,16 @@ int rows_add(struct tool *t, void *row, int fd, void *rows);
 /* Print the table when status is 0; frees.  Returns status. */
 int rows_close(struct rows *r, int status);
 
-/* All of it: ask with t->body, print the list; the exit status. */
-int rows_list(struct tool *t, const struct row_kind *k);
+/* All of it: ask (k->ask, with the body v), print the list; the exit
+ * status. */
+int rows_list(struct tool *t, const struct row_kind *k, const void *v);
 
 /*
  * Ask for one row: its document, or what print() says of it.  print may be
  * NULL.
  */
-int rows_show(struct tool *t, uint32_t type, const struct row_kind *k,
-    row_fn *print, void *arg);
+int rows_show(struct tool *t, uint32_t type, const void *v,
+    const struct row_kind *k, row_fn *print, void *arg);
 /* One that is there already. */
 int rows_print(struct tool *t, const struct row_kind *k, const void *row);
 

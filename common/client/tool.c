@@ -20,7 +20,6 @@
 #include "common/base/util.h"
 #include "common/base/xmem.h"
 #include "common/msg/field.h"
-#include "common/msg/msgcat.h"
 #include "rows.h"
 
 /* A JSON document of ours: a fleet of MAX_AGENTS rows fits. */
@@ -33,7 +32,6 @@ tool_init(struct tool *t, const char *program, int nohub)
 	memset(t, 0, sizeof(*t));
 	t->program = program;
 	t->nohub = nohub;
-	buf_init(&t->body, MSG_BODY_MAX);
 }
 
 int
@@ -41,7 +39,6 @@ tool_end(struct tool *t, int status)
 {
 	ctlclient_close(t->client);
 	t->client = NULL;
-	buf_clear(&t->body);
 	if (fflush(stdout) == 0 || status != EXIT_DONE)
 		return status;
 	fprintf(stderr, "%s: stdout: write failed\n", t->program);
@@ -261,52 +258,68 @@ tool_connect(struct tool *t)
 
 /* One message for the walk; *donep: no more will come. */
 static int
-tool_on_message(struct tool *t, struct imsg *m, tool_row_fn *fn, void *arg,
-    int *donep)
+tool_on_message(struct tool *t, struct imsg *m, union msg_any *v,
+    tool_row_fn *fn, void *arg, int *donep)
 {
 	struct ctl_error e;
 	int r;
 
 	*donep = m->type == MSG_CTL_DONE || m->type == MSG_CTL_ERR;
 	if (m->type == MSG_CTL_ERR) {
-		(void)ctlclient_get_error(m, &e);
+		ctlclient_copy_error(&e, &v->CTL_ERR);
 		return tool_print_error(t, &e);
 	}
-	if (*donep || (r = fn(t, m, arg)) == CL_OK)
+	if (*donep || (r = fn(t, m, v, arg)) == CL_OK)
 		return EXIT_DONE;
 	*donep = 1;
 	return tool_fail(t, "internal", "", "the hub's answer %s is %s",
 	    msgcat_name(m->type), cl_strerror(r));
 }
 
-int
-tool_walk(struct tool *t, uint32_t type, int fd, tool_row_fn *fn, void *arg)
+static int
+tool_send(struct tool *t, uint32_t type, const void *v, int fd)
 {
+	int r, status;
+
+	if ((status = tool_connect(t)) != EXIT_DONE) {
+		if (fd != -1)
+			close(fd);
+		return status;
+	}
+	switch (r = ctlclient_send(t->client, type, v, fd, NULL)) {
+	case CL_OK:
+		return EXIT_DONE;
+	case CL_TOOBIG:
+	case CL_LIMIT:
+	case CL_FORMAT:
+		return tool_fail(t, "usage", "", "the request is %s",
+		    cl_strerror(r));
+	default:
+		return tool_fail(t, "hub_unreachable", "", "the hub went "
+		    "away: %s", cl_strerror(r));
+	}
+}
+
+int
+tool_walk(struct tool *t, uint32_t type, const void *v, int fd,
+    tool_row_fn *fn, void *arg)
+{
+	union msg_any row;
 	struct imsg m;
-	uint64_t req;
 	int done = 0, r, status;
 
-	if ((r = buf_error(&t->body)) != CL_OK)
-		status = tool_fail(t, "internal", "", "the request is %s",
-		    cl_strerror(r));
-	else
-		status = tool_connect(t);
-	if (status == EXIT_DONE)
-		r = ctlclient_send(t->client, type, &t->body, fd, &req);
-	else if (fd != -1)
-		close(fd);
-	buf_reset(&t->body);
-	while (status == EXIT_DONE && r == CL_OK && !done) {
-		r = ctlclient_read(t->client, -1, &m);
-		if (r == CL_INCOMPLETE) {
-			r = CL_OK;	/* a signal */
-		} else if (r == CL_OK) {
-			status = tool_on_message(t, &m, fn, arg, &done);
-			imsg_free(&m);
-		}
+	status = tool_send(t, type, v, fd);
+	while (status == EXIT_DONE && !done) {
+		r = ctlclient_read(t->client, -1, &m, &row);
+		if (r == CL_INCOMPLETE)
+			continue;	/* a signal */
+		if (r != CL_OK)
+			return tool_fail(t, "hub_unreachable", "", "the hub "
+			    "went away: %s", cl_strerror(r));
+		status = tool_on_message(t, &m, &row, fn, arg, &done);
+		ctlclient_free(&m, &row);
 	}
-	return status != EXIT_DONE || r == CL_OK ? status : tool_fail(t,
-	    "hub_unreachable", "", "the hub went away: %s", cl_strerror(r));
+	return status;
 }
 
 struct tool_rows {
@@ -316,34 +329,24 @@ struct tool_rows {
 };
 
 static int
-tool_on_row(struct tool *t, struct imsg *m, void *arg)
+tool_on_row(struct tool *t, struct imsg *m, union msg_any *v, void *arg)
 {
 	struct tool_rows *rows = arg;
-	const struct row_kind *k = rows->kind;
-	void *row;
-	int r;
 
-	if (k == NULL || m->type != k->type) {
-		if (t->on_aside != NULL)
-			t->on_aside(t, m);
-		return CL_OK;
-	}
-	row = xcalloc(1, k->fields->size);
-	if ((r = field_get(k->fields, &m->body, row)) == CL_OK &&
-	    (r = buf_end(&m->body)) == CL_OK)
-		r = rows->fn(t, row, m->fd, rows->arg);
-	field_clear(k->fields, row);
-	free(row);
-	return r;
+	if (rows->kind != NULL && m->type == rows->kind->type)
+		return rows->fn(t, v, m->fd, rows->arg);
+	if (t->on_aside != NULL)
+		t->on_aside(t, m, v);
+	return CL_OK;
 }
 
 int
-tool_ask(struct tool *t, uint32_t type, int fd, const struct row_kind *k,
-    row_fn *fn, void *arg)
+tool_ask(struct tool *t, uint32_t type, const void *v, int fd,
+    const struct row_kind *k, row_fn *fn, void *arg)
 {
 	struct tool_rows rows = { k, fn, arg };
 
-	return tool_walk(t, type, fd, tool_on_row, &rows);
+	return tool_walk(t, type, v, fd, tool_on_row, &rows);
 }
 
 struct tool_one {
@@ -368,14 +371,14 @@ tool_on_one(struct tool *t, void *row, int fd, void *arg)
 }
 
 int
-tool_ask_one(struct tool *t, uint32_t type, int fd, const struct row_kind *k,
-    void *row)
+tool_ask_one(struct tool *t, uint32_t type, const void *v, int fd,
+    const struct row_kind *k, void *row)
 {
 	struct tool_one one = { k, row, 0 };
 	int status;
 
 	field_init(k->fields, row);
-	status = tool_ask(t, type, fd, k, tool_on_one, &one);
+	status = tool_ask(t, type, v, fd, k, tool_on_one, &one);
 	if (status == EXIT_DONE && one.n != 1)
 		status = tool_fail(t, "internal", "", "the hub's answer is "
 		    "%s", cl_strerror(CL_FORMAT));

@@ -15,7 +15,6 @@
 
 #include "ctlclient.h"
 #include "common/json/jsonw.h"
-#include "common/msg/buf.h"
 
 #define EXIT_DONE 0
 #define EXIT_REFUSED 1
@@ -36,10 +35,9 @@ struct tool {
 	int nearest;		/* times to the nearest unit, not down */
 	int nohub;		/* exit status when the hub is not there */
 	struct ctlclient *client;	/* NULL: not connected */
-	struct buf body;	/* of the next request: put, then ask */
 	struct jsonw doc;	/* the document that is open */
 	/* A row of another kind than was asked for; NULL: ignored. */
-	void (*on_aside)(struct tool *t, struct imsg *m);
+	void (*on_aside)(struct tool *t, struct imsg *m, union msg_any *v);
 };
 
 void tool_init(struct tool *t, const char *program, int nohub);
@@ -75,23 +73,26 @@ const char *tool_format_size(uint64_t bytes);
 
 /* Connect unless connected; prints the reason.  0 or the exit status. */
 int tool_connect(struct tool *t);
+/* A request and its body, the type of which the compiler checks. */
+#define TOOL_REQUEST(name, v) MSG_##name, MSG_BODY(name, v)
 /*
- * Send t->body with fd (-1: none; taken), hand every row to fn until the hub
- * is done; fn returns CL_OK or ends it.  The body is empty afterwards.
- * Returns the exit status; errors are printed.
+ * Send a request with fd (-1: none; taken), hand every row to fn until the
+ * hub is done; fn returns CL_OK or ends it.  Returns the exit status; errors
+ * are printed.
  */
-typedef int tool_row_fn(struct tool *t, struct imsg *m, void *arg);
-int tool_walk(struct tool *t, uint32_t type, int fd, tool_row_fn *fn,
+typedef int tool_row_fn(struct tool *t, struct imsg *m, union msg_any *v,
     void *arg);
+int tool_walk(struct tool *t, uint32_t type, const void *v, int fd,
+    tool_row_fn *fn, void *arg);
 /*
- * The same for rows of one kind (NULL: none is expected), decoded.  The
- * row is cleared after fn; fd is what came with it, borrowed.
+ * The same for rows of one kind (NULL: none is expected).  The row is
+ * cleared after fn; fd is what came with it, borrowed.
  */
 typedef int row_fn(struct tool *t, void *row, int fd, void *arg);
-int tool_ask(struct tool *t, uint32_t type, int fd, const struct row_kind *k,
-    row_fn *fn, void *arg);
+int tool_ask(struct tool *t, uint32_t type, const void *v, int fd,
+    const struct row_kind *k, row_fn *fn, void *arg);
 /* Exactly one row: *row is a zero value, or to be cleared. */
-int tool_ask_one(struct tool *t, uint32_t type, int fd,
+int tool_ask_one(struct tool *t, uint32_t type, const void *v, int fd,
     const struct row_kind *k, void *row);
 
 #endif

@@ -29,7 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/model/ctlmsg.h"
 #include "common/model/devjob.h"
+#include "common/model/leasemsg.h"
+#include "common/model/workmsg.h"
 #include "field.h"
 #include "imsg.h"
 
@@ -224,138 +227,7 @@ enum { WORK_NONE, WORK_PUSH, WORK_BUNDLE, WORK_UNKNOWN };
  * it cannot be kept, or not now. */
 enum { TAKE_OK, TAKE_AGENT, TAKE_TOTAL, TAKE_FAILED, TAKE_LATER };
 
-/* ------------------------------------------------------------ hub-ctl
- * cloopd-ctl <-> monitor set-up:
- * CTL_LISTEN	-                                fd: listening socket
- * CTL_CONFIG	u32 operator gid, u32 viewer gid, u8 log_level
- * CTL_READY	u32 catalogue version
- * CTL_CLIENT	u32 client, u32 uid, u32 pid, u8 role (ROLE_*)
- * CTL_GONE	u32 client
- * CTL_PACE	-	id of a request: answer when all rows queued for its
- *		client so far have been written (long lists stay bounded)
- * CTL_PACE_ANS	-
- * From here on the header id is client << 32 | request, where the operator
- * program chose the low 32 bits.  Operators speak the same rows to
- * cloopd-ctl, which checks the role column (msgcat_role) and forwards body
- * and descriptor unread.  An answer is any number of ROW_* and then one of
- * CTL_DONE or CTL_ERR.  Row bodies are field tables: common/model/ctlmsg.h.
- * CTL_HELLO	u32 catalogue version; answered by cloopd-ctl
- * CTL_HELLO_ANS u32 catalogue version, u8 role
- * CTL_STATUS	-		-> ROW_STATUS, ROW_WORKER*
- * CTL_AGENTS	str name or id ("": all)	-> ROW_AGENT*
- * CTL_RUN	u32 len, str where, str name, b detach, u16 n +
- *		n*(str secret, str owner, u32 mode)   fd: memfd, spec
- *		-> ROW_EVENT dispatched, ROW_LOG, ROW_INDEX, ROW_EVENT
- *		started, [attached: until the end] ROW_HANDLE
- * CTL_PS	b all			-> ROW_HANDLE*
- * CTL_SHOW	str handle		-> ROW_HANDLE
- * CTL_WAIT	str handle		-> ROW_HANDLE when terminal
- * CTL_LOGS	str handle, b follow	-> ROW_LOG, ROW_INDEX, and with
- *		follow ROW_HANDLE when terminal
- * CTL_SIGNAL	str handle, u8 sig
- * CTL_INVENTORY str name, b refresh	-> ROW_AGENT
- * CTL_AUDIT	u64 after_seq, t since, u32 limit	-> ROW_AUDIT*
- * CTL_VERIFY	-			-> ROW_VERIFY
- * CTL_RELOAD	-
- * CTL_MINT	struct ctl_mint (ctlmsg.h)	-> ROW_MINT
- * CTL_ENROLLMENTS -			-> ROW_ENROLLMENT*
- * CTL_REVOKE	str id, str reason	-> ROW_REVOKED
- * CTL_BAN	str name or id, str reason	-> ROW_BAN
- * CTL_UNBAN	str name		-> ROW_BAN
- * CTL_BANS	-			-> ROW_BAN*
- * CTL_DELETE	str id, str reason	-> ROW_REVOKED
- * CTL_SECRET_PUT u32 len, str name, str kind, b personal  fd: memfd, value
- *		-> ROW_SECRET
- * CTL_SECRETS	str name ("": all)	-> ROW_SECRET*
- * CTL_SECRET_RM str name, str reason	-> ROW_OUTCOME* of what held it
- * CTL_GRANT_ADD struct ctl_grant_add (leasemsg.h)	-> ROW_GRANT
- * CTL_GRANTS	str secret name ("": all)	-> ROW_GRANT*
- * CTL_GRANT_RM	str grant, str reason	-> ROW_OUTCOME*
- * CTL_LEASES	b all			-> ROW_LEASE*
- * CTL_LEASE_REVOKE str lease, str grant ("": all), b kill, str reason
- *		-> ROW_OUTCOME*
- * CTL_LEASE_REFRESH str lease		-> ROW_REFRESHED
- * CTL_CORDON	str agent, u8 (ADMIN_*), str reason, b wait
- *		-> ROW_OUTCOME* of its leases; with wait DONE comes when
- *		nothing runs there any more
- * CTL_ABANDON	str handle, str reason (at most MAX_REASON_LEN)
- * CTL_RESULT	str handle, u8 what (CTL_WORK_*)  -> ROW_RESULT, and
- *		ROW_WORK_FILE unless it only asks
- * CTL_COLLECTED str handle, u8 what	it has been taken: drop the bytes
- * CTL_BRANCH	u32 len     fd: sealed memfd, for this operator's next CTL_RUN
- * CTL_QUIT	u32 request	the operator no longer wants this answer
- * ROW_LOG, ROW_INDEX	str handle_id   fd: read-only log, log index
- * ROW_RESULT	struct work_result (workmsg.h): of the next ROW_HANDLE
- * ROW_WORK_FILE str handle_id		fd: bundle or project, O_RDONLY
- * CTL_ERR	str code, str message, str remedy
- */
-#define HUB_CTL_CATALOGUE(X)                                                   \
-	X(CTL_LISTEN, 0x0300, M2C, MS_STARTING, 0, 0, 1, 1)                    \
-	X(CTL_CONFIG, 0x0302, M2C, MS_STARTING | MS_SERVING, 9, 9, 0, 0)       \
-	X(CTL_READY, 0x0304, C2M, MS_STARTING, 4, 4, 0, 1)                     \
-	X(CTL_CLIENT, 0x0306, C2M, MS_LIVE, 13, 13, 0, 0)                      \
-	X(CTL_GONE, 0x0308, C2M, MS_LIVE, 4, 4, 0, 0)                          \
-	X(CTL_PACE, 0x030a, M2C, MS_LIVE, 0, 0, 0, 0)                          \
-	X(CTL_PACE_ANS, 0x030b, C2M, MS_LIVE, 0, 0, 0, 0)                      \
-	X(CTL_HELLO, 0x0310, C2M, MS_LIVE, 4, 4, 0, 0)                         \
-	X(CTL_HELLO_ANS, 0x0311, M2C, MS_LIVE, 5, 5, 0, 0)                     \
-	X(CTL_STATUS, 0x0312, C2M, MS_LIVE, 0, 0, 0, 0)                        \
-	X(CTL_AGENTS, 0x0314, C2M, MS_LIVE, 4, 260, 0, 0)                      \
-	X(CTL_RUN, 0x0316, C2M, MS_LIVE, 15, 8192, 1, 0)                       \
-	X(CTL_PS, 0x0318, C2M, MS_LIVE, 1, 1, 0, 0)                            \
-	X(CTL_SHOW, 0x031a, C2M, MS_LIVE, 5, 260, 0, 0)                        \
-	X(CTL_WAIT, 0x031c, C2M, MS_LIVE, 5, 260, 0, 0)                        \
-	X(CTL_LOGS, 0x031e, C2M, MS_LIVE, 6, 261, 0, 0)                        \
-	X(CTL_SIGNAL, 0x0320, C2M, MS_LIVE, 6, 261, 0, 0)                      \
-	X(CTL_INVENTORY, 0x0322, C2M, MS_LIVE, 6, 261, 0, 0)                   \
-	X(CTL_AUDIT, 0x0324, C2M, MS_LIVE, 20, 20, 0, 0)                       \
-	X(CTL_VERIFY, 0x0326, C2M, MS_LIVE, 0, 0, 0, 0)                        \
-	X(CTL_RELOAD, 0x0328, C2M, MS_LIVE, 0, 0, 0, 0)                        \
-	X(CTL_MINT, 0x032a, C2M, MS_LIVE, 4, B_MAX, 0, 0)                      \
-	X(CTL_ENROLLMENTS, 0x032c, C2M, MS_LIVE, 0, 0, 0, 0)                   \
-	X(CTL_REVOKE, 0x032e, C2M, MS_LIVE, 8, 1024, 0, 0)                     \
-	X(CTL_QUIT, 0x0330, C2M, MS_LIVE, 4, 4, 0, 0)                          \
-	X(CTL_SECRET_PUT, 0x0332, C2M, MS_LIVE, 13, 1024, 1, 0)                \
-	X(CTL_SECRETS, 0x0334, C2M, MS_LIVE, 4, 260, 0, 0)                     \
-	X(CTL_SECRET_RM, 0x0336, C2M, MS_LIVE, 8, 1024, 0, 0)                  \
-	X(CTL_GRANT_ADD, 0x0338, C2M, MS_LIVE, 4, B_MAX, 0, 0)                 \
-	X(CTL_GRANTS, 0x033a, C2M, MS_LIVE, 4, 260, 0, 0)                      \
-	X(CTL_GRANT_RM, 0x033c, C2M, MS_LIVE, 8, 1024, 0, 0)                   \
-	X(CTL_LEASES, 0x033e, C2M, MS_LIVE, 1, 1, 0, 0)                        \
-	X(CTL_LEASE_REVOKE, 0x0340, C2M, MS_LIVE, 13, 1024, 0, 0)              \
-	X(CTL_LEASE_REFRESH, 0x0342, C2M, MS_LIVE, 4, 260, 0, 0)               \
-	X(CTL_CORDON, 0x0344, C2M, MS_LIVE, 10, 1024, 0, 0)                    \
-	X(CTL_ABANDON, 0x0350, C2M, MS_LIVE, 9, 522, 0, 0)                     \
-	X(CTL_BAN, 0x0352, C2M, MS_LIVE, 9, 1040, 0, 0)                        \
-	X(CTL_UNBAN, 0x0354, C2M, MS_LIVE, 5, 520, 0, 0)                       \
-	X(CTL_BANS, 0x0356, C2M, MS_LIVE, 0, 0, 0, 0)                          \
-	X(CTL_DELETE, 0x0358, C2M, MS_LIVE, 9, 1040, 0, 0)                     \
-	X(CTL_RESULT, 0x0360, C2M, MS_LIVE, 5, 261, 0, 0)                      \
-	X(CTL_COLLECTED, 0x0362, C2M, MS_LIVE, 5, 261, 0, 0)                   \
-	X(CTL_BRANCH, 0x0364, C2M, MS_LIVE, 4, 4, 1, 0)                        \
-	X(CTL_DONE, 0x0380, M2C, MS_LIVE, 0, 0, 0, 0)                          \
-	X(CTL_ERR, 0x0382, M2C, MS_LIVE, 12, B_MAX, 0, 0)                      \
-	X(ROW_STATUS, 0x0384, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
-	X(ROW_WORKER, 0x0386, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
-	X(ROW_AGENT, 0x0388, M2C, MS_LIVE, 1, B_MAX, 1, 0)                     \
-	X(ROW_HANDLE, 0x038a, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
-	X(ROW_EVENT, 0x038c, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
-	X(ROW_LOG, 0x038e, M2C, MS_LIVE, 4, 260, 1, 0)                         \
-	X(ROW_INDEX, 0x0390, M2C, MS_LIVE, 4, 260, 1, 0)                       \
-	X(ROW_AUDIT, 0x0392, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
-	X(ROW_VERIFY, 0x0394, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
-	X(ROW_MINT, 0x0396, M2C, MS_LIVE, 1, B_MAX, 0, 0)                      \
-	X(ROW_ENROLLMENT, 0x0398, M2C, MS_LIVE, 1, B_MAX, 0, 0)                \
-	X(ROW_REVOKED, 0x039a, M2C, MS_LIVE, 1, B_MAX, 0, 0)                   \
-	X(ROW_SECRET, 0x039c, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
-	X(ROW_GRANT, 0x039e, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
-	X(ROW_LEASE, 0x03a0, M2C, MS_LIVE, 1, B_MAX, 0, 0)                     \
-	X(ROW_OUTCOME, 0x03a2, M2C, MS_LIVE, 1, B_MAX, 0, 0)                   \
-	X(ROW_REFRESHED, 0x03a4, M2C, MS_LIVE, 1, B_MAX, 0, 0)                 \
-	X(ROW_BAN, 0x03a6, M2C, MS_LIVE, 1, B_MAX, 0, 0)                       \
-	X(ROW_RESULT, 0x03c0, M2C, MS_LIVE, 1, B_MAX, 0, 0)                    \
-	X(ROW_WORK_FILE, 0x03c2, M2C, MS_LIVE, 4, 260, 1, 0)
-
+/* Of an operator. */
 enum { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR };
 enum { CTL_WORK_SHOW, CTL_WORK_BUNDLE, CTL_WORK_PROJECT };
 /* The administrative state of an agent. */
@@ -508,7 +380,6 @@ enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
 
 #define MSG_CATALOGUES(X)                                                      \
 	HUB_NET_CATALOGUE(X)                                                   \
-	HUB_CTL_CATALOGUE(X)                                                   \
 	DEV_FETCH_CATALOGUE(X)                                                 \
 	DEV_SHIM_CATALOGUE(X)
 

@@ -210,7 +210,8 @@ cmd_reload(struct tool *t, int argc, char **argv)
 	(void)argv;
 	if (argc != 1)
 		return cmd_usage(t, "takes no argument");
-	status = tool_ask(t, MSG_CTL_RELOAD, -1, NULL, NULL, NULL);
+	status = tool_ask(t, TOOL_REQUEST(CTL_RELOAD, NULL), -1, NULL,
+	    NULL, NULL);
 	if (status == EXIT_DONE && t->json)
 		printf("{\"reloaded\":true}\n");
 	else if (status == EXIT_DONE && !t->quiet)

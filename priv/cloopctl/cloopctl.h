@@ -72,7 +72,7 @@ int cmd_get_exit_status(const struct ctl_handle *h);
 
 /* cmd_result.c: returned work. */
 /* A ROW_RESULT belongs to the next ROW_HANDLE; on_aside of struct tool. */
-void cmd_keep_result(struct tool *t, struct imsg *m);
+void cmd_keep_result(struct tool *t, struct imsg *m, union msg_any *v);
 /* The value of "result" in a handle's document: null, or what came. */
 void cmd_put_result(struct jsonw *w, const char *handle_id);
 /* 1 when that is not null. */
@@ -126,16 +126,15 @@ struct follow {
 };
 void follow_init(struct follow *f, struct tool *t);
 void follow_clear(struct follow *f);
-/* Send t->body, with fd (taken); EXIT_DONE, or the hub is gone. */
-int follow_ask(struct follow *f, uint32_t type, int fd);
+/* Send a request with its body and fd (taken); EXIT_DONE, or the hub is
+ * gone. */
+int follow_ask(struct follow *f, uint32_t type, const void *v, int fd);
 /*
  * Read rows until the request is done: output is printed as it comes, a hub
  * that goes away once the workload runs is waited for, Ctrl-C sends TERM and
  * then KILL when `run` is set.  Returns the exit status.
  */
 int follow_run(struct follow *f);
-/* Decode a whole row; a hub that is not understood ends the program. */
-void cmd_get_row(const struct field_table *table, struct imsg *m, void *v);
 /* "10m" ago, or a time as RFC 3339. */
 int cmd_parse_since(const char *text, int64_t *wallp);
 

@@ -25,21 +25,22 @@
 
 /* Ask; what was done is a document of two members, and no words. */
 static int
-cmd_do(struct tool *t, uint32_t type, const char *handle, const char *key,
-    const char *value)
+cmd_do(struct tool *t, uint32_t type, const void *v, const char *handle,
+    const char *key, const char *value)
 {
 	tool_open_doc(t);
 	tool_put_str(&t->doc, "handle_id", handle);
 	tool_put_str(&t->doc, key, value);
-	return tool_close_doc(t, tool_ask(t, type, -1, NULL, NULL, NULL));
+	return tool_close_doc(t, tool_ask(t, type, v, -1, NULL, NULL,
+	    NULL));
 }
 
 static int
 cmd_send_signal(struct tool *t, const char *handle, uint8_t sig)
 {
-	buf_put_str(&t->body, handle);
-	buf_put_u8(&t->body, sig);
-	return cmd_do(t, MSG_CTL_SIGNAL, handle, "signal",
+	struct msg_ctl_signal req = { handle, sig };
+
+	return cmd_do(t, TOOL_REQUEST(CTL_SIGNAL, &req), handle, "signal",
 	    sig == SIG_INTERRUPT ? "interrupt" :
 	    sig == SIG_TERMINATE ? "terminate" : "kill");
 }
@@ -83,20 +84,19 @@ cmd_kill(struct tool *t, int argc, char **argv)
 int
 cmd_abandon(struct tool *t, int argc, char **argv)
 {
-	const char *reason = "", *handle;
+	struct msg_name_reason req = { NULL, "" };
 	const struct cmd_option options[] = {
-		{ "reason", &reason, NULL },
+		{ "reason", &req.reason, NULL },
 		{ NULL, NULL, NULL },
 	};
 	int status;
 
 	if ((status = cmd_parse(t, argc, argv, options, "one handle",
-	    &handle)) != EXIT_DONE ||
-	    (status = cmd_check_reason(t, reason)) != EXIT_DONE)
+	    &req.name)) != EXIT_DONE ||
+	    (status = cmd_check_reason(t, req.reason)) != EXIT_DONE)
 		return status;
-	buf_put_str(&t->body, handle);
-	buf_put_str(&t->body, reason);
-	return cmd_do(t, MSG_CTL_ABANDON, handle, "state", "failed");
+	return cmd_do(t, TOOL_REQUEST(CTL_ABANDON, &req), req.name, "state",
+	    "failed");
 }
 
 /* ------------------------------------------------------------------ audit */
@@ -166,15 +166,14 @@ cmd_list_audit(struct tool *t, int64_t since, int follow)
 {
 	struct timespec pause = { .tv_sec = 1 };
 	struct cmd_page page = { 0, 0 };
+	struct msg_ctl_audit req = { .since = since, .limit = AUDIT_PAGE };
 	int status;
 
 	for (;;) {
 		page.nrows = 0;
-		buf_put_u64(&t->body, page.last);
-		buf_put_i64(&t->body, since);
-		buf_put_u32(&t->body, AUDIT_PAGE);
-		status = tool_ask(t, MSG_CTL_AUDIT, -1, &audit_kind,
-		    cmd_on_audit, &page);
+		req.after_seq = page.last;
+		status = tool_ask(t, TOOL_REQUEST(CTL_AUDIT, &req), -1,
+		    &audit_kind, cmd_on_audit, &page);
 		if (status != EXIT_DONE)
 			return status;
 		if (page.nrows == AUDIT_PAGE)
@@ -212,7 +211,8 @@ cmd_verify_audit(struct tool *t)
 	struct ctl_verify v;
 	int ok, status;
 
-	status = tool_ask_one(t, MSG_CTL_VERIFY, -1, &verify_kind, &v);
+	status = tool_ask_one(t, TOOL_REQUEST(CTL_VERIFY, NULL), -1,
+	    &verify_kind, &v);
 	if (status != EXIT_DONE)
 		return status;
 	ok = v.ok;

@@ -99,7 +99,7 @@ cmd_on_outcome(struct tool *t, void *row, int fd, void *arg)
 /* Ask, print the revocations that come of it; 1 when one of them is not
  * confirmed. */
 static int
-cmd_ask_outcomes(struct tool *t, uint32_t type)
+cmd_ask_outcomes(struct tool *t, uint32_t type, const void *v)
 {
 	struct cmd_outcomes all = { .nopen = 0 };
 	int status;
@@ -107,7 +107,8 @@ cmd_ask_outcomes(struct tool *t, uint32_t type)
 	tool_open_doc(t);
 	if (t->json)
 		rows_open(&all.rows, t, &outcome_kind);
-	status = tool_ask(t, type, -1, &outcome_kind, cmd_on_outcome, &all);
+	status = tool_ask(t, type, v, -1, &outcome_kind, cmd_on_outcome,
+	    &all);
 	if (t->json)
 		(void)rows_close(&all.rows, status);
 	status = tool_close_doc(t, status);
@@ -182,6 +183,7 @@ static int
 cmd_send_secret(struct tool *t, const char *name, const char *kind,
     int personal, const struct secret *value)
 {
+	struct msg_ctl_secret_put req = { value->len, name, kind, personal };
 	struct ctl_secret s;
 	int fd, r, status;
 
@@ -189,11 +191,8 @@ cmd_send_secret(struct tool *t, const char *name, const char *kind,
 		return status;
 	if ((r = util_make_memfd(value->data, value->len, &fd)) != CL_OK)
 		return cmd_usage(t, "%s", cl_strerror(r));
-	buf_put_u32(&t->body, (uint32_t)value->len);
-	buf_put_str(&t->body, name);
-	buf_put_str(&t->body, kind);
-	buf_put_u8(&t->body, (uint8_t)personal);
-	status = tool_ask_one(t, MSG_CTL_SECRET_PUT, fd, &secret_kind, &s);
+	status = tool_ask_one(t, TOOL_REQUEST(CTL_SECRET_PUT, &req), fd,
+	    &secret_kind, &s);
 	if (status != EXIT_DONE)
 		return status;
 	if (t->json)
@@ -230,43 +229,43 @@ cmd_secret_put(struct tool *t, int argc, char **argv)
 static int
 cmd_secret_ls(struct tool *t, int argc, char **argv)
 {
+	struct msg_name req = { "" };
+
 	(void)argv;
 	if (argc != 1)
 		return cmd_usage(t, "takes no argument");
-	buf_put_str(&t->body, "");
-	return rows_list(t, &secret_kind);
+	return rows_list(t, &secret_kind, &req);
 }
 
 static int
 cmd_secret_show(struct tool *t, int argc, char **argv)
 {
-	const char *name = cmd_get_operand(argc, argv);
+	struct msg_name req = { cmd_get_operand(argc, argv) };
 
-	if (name == NULL)
+	if (req.name == NULL)
 		return cmd_usage(t, "one secret");
-	buf_put_str(&t->body, name);
-	return rows_show(t, MSG_CTL_SECRETS, &secret_kind, cmd_print_secret,
-	    NULL);
+	return rows_show(t, TOOL_REQUEST(CTL_SECRETS, &req), &secret_kind,
+	    cmd_print_secret, NULL);
 }
 
-/* NAME [--reason TEXT], then the outcomes of what was taken back. */
+/* NAME [--reason TEXT], then the outcomes of what was taken back.  type: a
+ * row whose body is a msg_name_reason. */
 static int
 cmd_end_lending(struct tool *t, int argc, char **argv, uint32_t type,
     const char *what)
 {
-	const char *reason = "", *name;
+	struct msg_name_reason req = { NULL, "" };
 	const struct cmd_option options[] = {
-		{ "reason", &reason, NULL },
+		{ "reason", &req.reason, NULL },
 		{ NULL, NULL, NULL },
 	};
 	int status;
 
-	if ((status = cmd_parse(t, argc, argv, options, what, &name)) !=
-	    EXIT_DONE || (status = cmd_check_reason(t, reason)) != EXIT_DONE)
+	if ((status = cmd_parse(t, argc, argv, options, what,
+	    &req.name)) != EXIT_DONE ||
+	    (status = cmd_check_reason(t, req.reason)) != EXIT_DONE)
 		return status;
-	buf_put_str(&t->body, name);
-	buf_put_str(&t->body, reason);
-	return cmd_ask_outcomes(t, type);
+	return cmd_ask_outcomes(t, type, &req);
 }
 
 static int
@@ -387,10 +386,8 @@ cmd_grant_add(struct tool *t, int argc, char **argv)
 	field_init(&ctl_grant_add_table, &req);
 	if ((status = cmd_parse_grant(t, argc, argv, &req)) == EXIT_DONE) {
 		field_sort_map(req.constraints, req.nconstraints);
-		field_put(&ctl_grant_add_table, &req, &t->body);
-		status = buf_error(&t->body) != CL_OK ?
-		    cmd_usage(t, "a value is too long") : rows_show(t,
-		    MSG_CTL_GRANT_ADD, &grant_kind, cmd_print_grant, NULL);
+		status = rows_show(t, TOOL_REQUEST(CTL_GRANT_ADD, &req),
+		    &grant_kind, cmd_print_grant, NULL);
 	}
 	field_clear(&ctl_grant_add_table, &req);
 	return status;
@@ -399,10 +396,11 @@ cmd_grant_add(struct tool *t, int argc, char **argv)
 static int
 cmd_grant_ls(struct tool *t, int argc, char **argv)
 {
+	struct msg_name req = { argc == 2 ? argv[1] : "" };
+
 	if (argc > 2)
 		return cmd_usage(t, "at most one secret");
-	buf_put_str(&t->body, argc == 2 ? argv[1] : "");
-	return rows_list(t, &grant_kind);
+	return rows_list(t, &grant_kind, &req);
 }
 
 static int
@@ -445,42 +443,38 @@ static const struct row_kind lease_kind = { .type = MSG_ROW_LEASE,
 static int
 cmd_lease_ls(struct tool *t, int argc, char **argv)
 {
-	int all = 0, status;
+	struct msg_all req = { 0 };
+	int status;
 	const struct cmd_option options[] = {
-		{ "a", NULL, &all },
+		{ "a", NULL, &req.all },
 		{ NULL, NULL, NULL },
 	};
 
 	if ((status = cmd_parse(t, argc, argv, options, NULL, NULL)) !=
 	    EXIT_DONE)
 		return status;
-	buf_put_u8(&t->body, (uint8_t)all);
-	return rows_list(t, &lease_kind);
+	return rows_list(t, &lease_kind, &req);
 }
 
 static int
 cmd_lease_revoke(struct tool *t, int argc, char **argv)
 {
-	const char *grant = "", *reason = "", *lease;
-	int kill = 0, status;
+	struct msg_ctl_lease_revoke req = { NULL, "", 0, "" };
+	int status;
 	const struct cmd_option options[] = {
-		{ "kill", NULL, &kill },
-		{ "grant", &grant, NULL },
-		{ "reason", &reason, NULL },
+		{ "kill", NULL, &req.kill },
+		{ "grant", &req.grant, NULL },
+		{ "reason", &req.reason, NULL },
 		{ NULL, NULL, NULL },
 	};
 
 	if ((status = cmd_parse(t, argc, argv, options, "one lease",
-	    &lease)) != EXIT_DONE ||
-	    (status = cmd_check_reason(t, reason)) != EXIT_DONE)
+	    &req.lease)) != EXIT_DONE ||
+	    (status = cmd_check_reason(t, req.reason)) != EXIT_DONE)
 		return status;
-	if (strlen(lease) > 40 || strlen(grant) > 40)
+	if (strlen(req.lease) > 40 || strlen(req.grant) > 40)
 		return cmd_usage(t, "no lease or grant has such an id");
-	buf_put_str(&t->body, lease);
-	buf_put_str(&t->body, grant);
-	buf_put_u8(&t->body, (uint8_t)kill);
-	buf_put_str(&t->body, reason);
-	return cmd_ask_outcomes(t, MSG_CTL_LEASE_REVOKE);
+	return cmd_ask_outcomes(t, TOOL_REQUEST(CTL_LEASE_REVOKE, &req));
 }
 
 static const struct row_col refreshed_cols[] = {
@@ -494,15 +488,14 @@ static const struct row_kind refreshed_kind = { .type = MSG_ROW_REFRESHED,
 static int
 cmd_lease_refresh(struct tool *t, int argc, char **argv)
 {
-	const char *lease = cmd_get_operand(argc, argv);
+	struct msg_name req = { cmd_get_operand(argc, argv) };
 	struct ctl_refreshed f;
 	int ok, status;
 
-	if (lease == NULL)
+	if (req.name == NULL)
 		return cmd_usage(t, "one lease");
-	buf_put_str(&t->body, lease);
-	status = tool_ask_one(t, MSG_CTL_LEASE_REFRESH, -1, &refreshed_kind,
-	    &f);
+	status = tool_ask_one(t, TOOL_REQUEST(CTL_LEASE_REFRESH, &req), -1,
+	    &refreshed_kind, &f);
 	if (status != EXIT_DONE)
 		return status;
 	ok = !f.unsupported && rule_is_empty(f.error);
@@ -535,25 +528,22 @@ cmd_lease(struct tool *t, int argc, char **argv)
 static int
 cmd_set_state(struct tool *t, int argc, char **argv, uint8_t state)
 {
-	const char *reason = "", *agent;
+	struct msg_ctl_cordon req = { .admin = state, .reason = "" };
 	int no_wait = state != ADMIN_DRAINING, status;
 	const struct cmd_option options[] = {
-		{ "reason", &reason, NULL },
+		{ "reason", &req.reason, NULL },
 		{ "no-wait", NULL, &no_wait },
 		{ NULL, NULL, NULL },
 	};
 
 	if ((status = cmd_parse(t, argc, argv, options, "one agent",
-	    &agent)) != EXIT_DONE ||
-	    (status = cmd_check_reason(t, reason)) != EXIT_DONE)
+	    &req.agent)) != EXIT_DONE ||
+	    (status = cmd_check_reason(t, req.reason)) != EXIT_DONE)
 		return status;
-	buf_put_str(&t->body, agent);
-	buf_put_u8(&t->body, state);
-	buf_put_str(&t->body, reason);
-	buf_put_u8(&t->body, !no_wait);
-	status = cmd_ask_outcomes(t, MSG_CTL_CORDON);
+	req.wait = !no_wait;
+	status = cmd_ask_outcomes(t, TOOL_REQUEST(CTL_CORDON, &req));
 	if (status == EXIT_DONE && !t->json && !t->quiet)
-		printf("%s: %s\n", tool_clean(agent),
+		printf("%s: %s\n", tool_clean(req.agent),
 		    state == ADMIN_READY ? "gets work again" :
 		    state == ADMIN_CORDONED ? "gets no new work" :
 		    no_wait ? "is being drained" :

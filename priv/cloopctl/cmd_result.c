@@ -33,14 +33,15 @@ static struct work_result kept;
 static int have_kept;
 
 void
-cmd_keep_result(struct tool *t, struct imsg *m)
+cmd_keep_result(struct tool *t, struct imsg *m, union msg_any *v)
 {
 	(void)t;
 	if (m->type != MSG_ROW_RESULT)
 		return;
 	if (have_kept)
 		field_clear(&work_result_table, &kept);
-	cmd_get_row(&work_result_table, m, &kept);
+	kept = v->ROW_RESULT;
+	memset(v, 0, sizeof(*v));	/* what it owns is ours */
 	have_kept = 1;
 }
 
@@ -112,11 +113,11 @@ cmd_refuse_work(struct cmd_work *r, const struct vet *v, int rc)
 }
 
 static int
-cmd_on_work(struct tool *t, struct imsg *m, void *arg)
+cmd_on_work(struct tool *t, struct imsg *m, union msg_any *v, void *arg)
 {
 	struct cmd_work *r = arg;
 
-	cmd_keep_result(t, m);
+	cmd_keep_result(t, m, v);
 	if (m->type != MSG_ROW_WORK_FILE)
 		return CL_OK;
 	if (r->fd != -1)
@@ -128,9 +129,9 @@ cmd_on_work(struct tool *t, struct imsg *m, void *arg)
 static int
 cmd_ask_work(struct cmd_work *r, uint32_t type, int what)
 {
-	buf_put_str(&r->t->body, r->handle);
-	buf_put_u8(&r->t->body, (uint8_t)what);
-	return tool_walk(r->t, type, -1, cmd_on_work, r);
+	struct msg_ctl_work req = { r->handle, what };
+
+	return tool_walk(r->t, type, &req, -1, cmd_on_work, r);
 }
 
 /* An upper bound for all members: names are short, prose is not shown. */

@@ -26,19 +26,9 @@
 #include "common/msg/msgcat.h"
 #include "cloopctl.h"
 
-struct cmd_want {
-	char *name;
-	char *owner;
-	uint32_t mode;
-};
-
 struct cmd_start {
 	struct spec spec;
-	const char *where;
-	const char *name;
-	int detach;
-	struct cmd_want *wants;	/* --secret */
-	size_t nwants;
+	struct msg_ctl_run run;	/* --on, --name, --detach, --secret */
 	struct cmd_ship ship;
 	int branch_fd;		/* the bundle of a shipped branch; -1 */
 };
@@ -165,13 +155,13 @@ cmd_add_label(void *dst, const char *value)
 }
 
 static int
-cmd_set_want(struct cmd_want *w, const char *key, const char *value)
+cmd_set_want(struct msg_want *w, const char *key, const char *value)
 {
 	unsigned long mode;
 	char *end;
 
 	if (strcmp(key, "owner") == 0 && value[0] != '\0') {
-		free(w->owner);
+		free((void *)(uintptr_t)w->owner);
 		w->owner = xstrdup(value);
 		return CL_OK;
 	}
@@ -192,16 +182,17 @@ cmd_add_want(void *dst, const char *value)
 {
 	struct cmd_start *a = dst;
 	char *copy = xstrdup(value), *rest = copy, *name, *opt, *eq;
-	struct cmd_want *w;
+	struct msg_want *w;
 	int r = CL_OK;
 
-	a->wants = xreallocarray(a->wants, a->nwants + 1, sizeof(*w));
-	w = &a->wants[a->nwants++];
+	a->run.wants = xreallocarray(a->run.wants, a->run.nwants + 1,
+	    sizeof(*w));
+	w = &a->run.wants[a->run.nwants++];
 	memset(w, 0, sizeof(*w));
 	name = strsep(&rest, ":");
-	w->name = xstrdup(name);
-	w->owner = xstrdup("");
-	if (name[0] == '\0' || strlen(name) > MAX_NAME_LEN)
+	w->secret = xstrdup(name);
+	if (name[0] == '\0' || strlen(name) > MAX_NAME_LEN ||
+	    a->run.nwants > MAX_WANTS)
 		r = CL_FORMAT;
 	while (r == CL_OK && (opt = strsep(&rest, ",")) != NULL) {
 		if ((eq = strchr(opt, '=')) == NULL)
@@ -225,7 +216,7 @@ static const struct cmd_run_option {
 	size_t off;		/* of the member */
 	int (*set)(void *dst, const char *value);
 } cmd_run_options[] = {
-	OPTION("on", where, cmd_set_word),
+	OPTION("on", run.where, cmd_set_word),
 	OPTION("env", spec, cmd_add_env),
 	OPTION("workdir", spec.work_dir, cmd_set_string),
 	OPTION("timeout", spec.timeout_minutes, cmd_set_minutes),
@@ -237,8 +228,8 @@ static const struct cmd_run_option {
 	OPTION("image", spec.image, cmd_set_string),
 	OPTION("runtime", spec.sandbox.runtime, cmd_set_string),
 	OPTION("egress", spec.egress_scope, cmd_set_egress),
-	OPTION("detach", detach, cmd_set_flag),
-	OPTION("name", name, cmd_set_name),
+	OPTION("detach", run.detach, cmd_set_flag),
+	OPTION("name", run.name, cmd_set_name),
 	OPTION("label", spec, cmd_add_label),
 	{ "secret", 0, cmd_add_want },
 	OPTION("grant", spec.workspace.credential_grant, cmd_set_string),
@@ -273,7 +264,7 @@ cmd_parse_run(struct tool *t, int argc, char **argv, struct cmd_start *a)
 			return cmd_usage(t, "--%s %s: bad value",
 			    cmd_run_options[index].name, optarg);
 	}
-	if (a->where == NULL || a->where[0] == '\0')
+	if (a->run.where == NULL || a->run.where[0] == '\0')
 		return cmd_usage(t, "--on is missing");
 	if (optind >= argc)
 		return cmd_usage(t, "no command given");
@@ -316,29 +307,14 @@ cmd_make_memfd(struct tool *t, const struct spec *s, int *fdp, size_t *lenp)
 static int
 cmd_send_branch(struct tool *t, struct cmd_start *a)
 {
+	struct msg_memfd req = {
+		.len = (uint64_t)a->spec.workspace.branch_bundle->bytes,
+	};
 	int fd = a->branch_fd;
 
 	a->branch_fd = -1;
-	buf_put_u32(&t->body,
-	    (uint32_t)a->spec.workspace.branch_bundle->bytes);
-	return tool_ask(t, MSG_CTL_BRANCH, fd, NULL, NULL, NULL);
-}
-
-static void
-cmd_put_body(struct buf *b, const struct cmd_start *a, size_t len)
-{
-	size_t i;
-
-	buf_put_u32(b, (uint32_t)len);
-	buf_put_str(b, a->where);
-	buf_put_str(b, a->name);
-	buf_put_u8(b, (uint8_t)a->detach);
-	buf_put_u16(b, (uint16_t)a->nwants);
-	for (i = 0; i < a->nwants; i++) {
-		buf_put_str(b, a->wants[i].name);
-		buf_put_str(b, a->wants[i].owner);
-		buf_put_u32(b, a->wants[i].mode);
-	}
+	return tool_ask(t, TOOL_REQUEST(CTL_BRANCH, &req), fd, NULL, NULL,
+	    NULL);
 }
 
 static int
@@ -356,19 +332,20 @@ cmd_dispatch(struct tool *t, struct cmd_start *a)
 	}
 	follow_init(&f, t);
 	f.run = 1;
-	f.detach = a->detach;
+	f.detach = a->run.detach;
 	if (a->branch_fd != -1)
 		status = cmd_send_branch(t, a);
 	if (status == EXIT_DONE) {
-		cmd_put_body(&t->body, a, len);
-		if ((status = follow_ask(&f, MSG_CTL_RUN, fd)) == EXIT_DONE)
+		a->run.len = len;
+		if ((status = follow_ask(&f, TOOL_REQUEST(CTL_RUN, &a->run),
+		    fd)) == EXIT_DONE)
 			status = follow_run(&f);
 	} else
 		close(fd);
 	/* With --detach, the document of show or the bare handle. */
-	if (status == EXIT_DONE && a->detach && t->json)
+	if (status == EXIT_DONE && a->run.detach && t->json)
 		(void)rows_print(t, &handle_kind, &f.last);
-	else if (status == EXIT_DONE && a->detach)
+	else if (status == EXIT_DONE && a->run.detach)
 		printf("%s\n", f.handle_id);
 	follow_clear(&f);
 	return status;
@@ -378,6 +355,7 @@ int
 cmd_run(struct tool *t, int argc, char **argv)
 {
 	struct cmd_start a;
+	size_t i;
 	int status;
 
 	memset(&a, 0, sizeof(a));
@@ -389,11 +367,11 @@ cmd_run(struct tool *t, int argc, char **argv)
 		status = cmd_dispatch(t, &a);
 	if (a.branch_fd != -1)
 		close(a.branch_fd);
-	while (a.nwants > 0) {
-		free(a.wants[--a.nwants].name);
-		free(a.wants[a.nwants].owner);
+	for (i = 0; i < a.run.nwants; i++) {
+		free((void *)(uintptr_t)a.run.wants[i].secret);
+		free((void *)(uintptr_t)a.run.wants[i].owner);
 	}
-	free(a.wants);
+	free(a.run.wants);
 	spec_clear(&a.spec);
 	return status;
 }

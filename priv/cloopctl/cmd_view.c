@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
@@ -73,25 +74,22 @@ static const struct row_kind status_kind = { .type = MSG_ROW_STATUS,
 	.fields = &ctl_status_table, COLS(status_cols) };
 
 static int
-cmd_on_status(struct tool *t, struct imsg *m, void *arg)
+cmd_on_status(struct tool *t, struct imsg *m, union msg_any *v, void *arg)
 {
 	struct cmd_hub *hub = arg;
-	const struct field_table *table = &ctl_status_table;
-	void *row = &hub->s;
-	int r;
 
 	(void)t;
 	if (m->type == MSG_ROW_WORKER) {
 		hub->workers = xreallocarray(hub->workers, hub->nworkers + 1,
 		    sizeof(*hub->workers));
-		table = &ctl_worker_table;
-		row = &hub->workers[hub->nworkers];
+		hub->workers[hub->nworkers++] = v->ROW_WORKER;
+	} else if (m->type == MSG_ROW_STATUS) {
+		field_clear(&ctl_status_table, &hub->s);
+		hub->s = v->ROW_STATUS;
 	} else
-		field_clear(table, row);
-	if ((r = field_get(table, &m->body, row)) != CL_OK)
-		return r;
-	hub->nworkers += m->type == MSG_ROW_WORKER;
-	return buf_end(&m->body);
+		return CL_FORMAT;
+	memset(v, 0, sizeof(*v));	/* what it owns is ours */
+	return CL_OK;
 }
 
 static void
@@ -131,7 +129,8 @@ cmd_status(struct tool *t, int argc, char **argv)
 	if (argc != 1)
 		return cmd_usage(t, "takes no argument");
 	field_init(&ctl_status_table, &hub.s);
-	status = tool_walk(t, MSG_CTL_STATUS, -1, cmd_on_status, &hub);
+	status = tool_walk(t, TOOL_REQUEST(CTL_STATUS, NULL), -1,
+	    cmd_on_status, &hub);
 	if (status == EXIT_DONE && t->json)
 		status = rows_print(t, &status_kind, &hub);
 	else if (status == EXIT_DONE)
@@ -342,40 +341,38 @@ cmd_on_agent(struct tool *t, void *row, int fd, void *arg)
 int
 cmd_agents(struct tool *t, int argc, char **argv)
 {
-	const char *name = argc == 1 ? "" : cmd_get_operand(argc, argv);
+	struct msg_name req = { argc == 1 ? "" :
+	    cmd_get_operand(argc, argv) };
 	struct rows r;
 	int list, status;
 
-	if (name == NULL)
+	if (req.name == NULL)
 		return cmd_usage(t, "one name at most");
-	list = t->json || name[0] == '\0';
-	buf_put_str(&t->body, name);
+	list = t->json || req.name[0] == '\0';
 	tool_open_doc(t);
 	if (list)
 		rows_open(&r, t, &agent_kind);
-	status = tool_ask(t, MSG_CTL_AGENTS, -1, &agent_kind, cmd_on_agent,
-	    list ? &r : NULL);
+	status = tool_ask(t, TOOL_REQUEST(CTL_AGENTS, &req), -1, &agent_kind,
+	    cmd_on_agent, list ? &r : NULL);
 	return tool_close_doc(t, list ? rows_close(&r, status) : status);
 }
 
 int
 cmd_inventory(struct tool *t, int argc, char **argv)
 {
-	int refresh = 0, status;
-	const char *name;
+	struct msg_ctl_inventory req = { NULL, 0 };
+	int status;
 	const struct cmd_option options[] = {
-		{ "refresh", NULL, &refresh },
+		{ "refresh", NULL, &req.refresh },
 		{ NULL, NULL, NULL },
 	};
 
 	if ((status = cmd_parse(t, argc, argv, options, "one agent",
-	    &name)) != EXIT_DONE)
+	    &req.name)) != EXIT_DONE)
 		return status;
-	buf_put_str(&t->body, name);
-	buf_put_u8(&t->body, (uint8_t)refresh);
 	tool_open_doc(t);
-	return tool_close_doc(t, tool_ask(t, MSG_CTL_INVENTORY, -1,
-	    &agent_kind, cmd_on_agent, NULL));
+	return tool_close_doc(t, tool_ask(t, TOOL_REQUEST(CTL_INVENTORY,
+	    &req), -1, &agent_kind, cmd_on_agent, NULL));
 }
 
 /* ---------------------------------------------------------------- handles */
@@ -433,17 +430,17 @@ cmd_get_exit_status(const struct ctl_handle *h)
 int
 cmd_ps(struct tool *t, int argc, char **argv)
 {
-	int all = 0, status;
+	struct msg_all req = { 0 };
+	int status;
 	const struct cmd_option options[] = {
-		{ "a", NULL, &all },
+		{ "a", NULL, &req.all },
 		{ NULL, NULL, NULL },
 	};
 
 	if ((status = cmd_parse(t, argc, argv, options, NULL, NULL)) !=
 	    EXIT_DONE)
 		return status;
-	buf_put_u8(&t->body, (uint8_t)all);
-	return rows_list(t, &handle_kind);
+	return rows_list(t, &handle_kind, &req);
 }
 
 static int
@@ -480,26 +477,25 @@ cmd_print_handle(struct tool *t, void *row, int fd, void *arg)
 int
 cmd_show(struct tool *t, int argc, char **argv)
 {
-	const char *handle = cmd_get_operand(argc, argv);
+	struct msg_name req = { cmd_get_operand(argc, argv) };
 
-	if (handle == NULL)
+	if (req.name == NULL)
 		return cmd_usage(t, "one handle");
-	buf_put_str(&t->body, handle);
-	return rows_show(t, MSG_CTL_SHOW, &handle_kind, cmd_print_handle,
-	    NULL);
+	return rows_show(t, TOOL_REQUEST(CTL_SHOW, &req), &handle_kind,
+	    cmd_print_handle, NULL);
 }
 
 int
 cmd_wait(struct tool *t, int argc, char **argv)
 {
-	const char *handle = cmd_get_operand(argc, argv);
+	struct msg_name req = { cmd_get_operand(argc, argv) };
 	struct ctl_handle h;
 	int status;
 
-	if (handle == NULL)
+	if (req.name == NULL)
 		return cmd_usage(t, "one handle");
-	buf_put_str(&t->body, handle);
-	status = tool_ask_one(t, MSG_CTL_WAIT, -1, &handle_kind, &h);
+	status = tool_ask_one(t, TOOL_REQUEST(CTL_WAIT, &req), -1,
+	    &handle_kind, &h);
 	if (status != EXIT_DONE)
 		return status;
 	if (t->json)

@@ -53,11 +53,10 @@ follow_init(struct follow *f, struct tool *t)
 }
 
 int
-follow_ask(struct follow *f, uint32_t type, int fd)
+follow_ask(struct follow *f, uint32_t type, const void *v, int fd)
 {
-	int r = ctlclient_send(f->t->client, type, &f->t->body, fd, &f->req);
+	int r = ctlclient_send(f->t->client, type, v, fd, &f->req);
 
-	buf_reset(&f->t->body);
 	if (r == CL_OK)
 		return EXIT_DONE;
 	fprintf(stderr, "cloopctl: %s: %s\n", f->t->command, cl_strerror(r));
@@ -103,32 +102,15 @@ follow_put_json(struct follow *f, const char *event,
 	(void)tool_close_doc(f->t, EXIT_DONE);
 }
 
-void
-cmd_get_row(const struct field_table *table, struct imsg *m, void *v)
-{
-	int r;
-
-	if ((r = field_get(table, &m->body, v)) == CL_OK &&
-	    (r = buf_end(&m->body)) == CL_OK)
-		return;
-	fprintf(stderr, "cloopctl: the hub's answer %s is %s\n",
-	    msgcat_name(m->type), cl_strerror(r));
-	exit(EXIT_REFUSED);
-}
-
 static void
-follow_on_event(struct follow *f, struct imsg *m)
+follow_on_event(struct follow *f, const struct ctl_event *ev)
 {
-	struct ctl_event ev;
-
-	cmd_get_row(&ctl_event_table, m, &ev);
 	free(f->handle_id);
-	f->handle_id = xstrdup(ev.handle_id);
-	if (strcmp(ev.event, "started") == 0)
+	f->handle_id = xstrdup(ev->handle_id);
+	if (strcmp(ev->event, "started") == 0)
 		f->started = 1;
 	if (f->t->json && !f->detach)
-		follow_put_json(f, ev.event, &ev);
-	field_clear(&ctl_event_table, &ev);
+		follow_put_json(f, ev->event, ev);
 }
 
 /* The log's descriptor comes first, its index second. */
@@ -169,32 +151,29 @@ follow_print(struct follow *f, size_t *np)
 static void
 follow_send_signals(struct follow *f)
 {
-	uint64_t req;
-	uint8_t sig;
+	struct msg_ctl_signal req;
 
 	while (f->run && f->handle_id != NULL &&
 	    f->nsignals < (uint64_t)follow_interrupts) {
-		sig = f->nsignals++ == 0 ? SIG_TERMINATE : SIG_KILL;
+		req.handle = f->handle_id;
+		req.sig = f->nsignals++ == 0 ? SIG_TERMINATE : SIG_KILL;
 		if (!f->t->quiet)
 			fprintf(stderr, "cloopctl: sending %s%s\n",
-			    sig == SIG_KILL ? "KILL" : "TERM",
-			    sig == SIG_KILL ? "" : " (again for KILL)");
-		buf_put_str(&f->t->body, f->handle_id);
-		buf_put_u8(&f->t->body, sig);
-		(void)ctlclient_send(f->t->client, MSG_CTL_SIGNAL,
-		    &f->t->body, -1, &req);
-		buf_reset(&f->t->body);
+			    req.sig == SIG_KILL ? "KILL" : "TERM",
+			    req.sig == SIG_KILL ? "" : " (again for KILL)");
+		(void)ctlclient_send(f->t->client,
+		    TOOL_REQUEST(CTL_SIGNAL, &req), -1, NULL);
 	}
 }
 
 /* A refusal of our own request; one of a signal's is only said. */
 static int
-follow_on_error(struct follow *f, struct imsg *m)
+follow_on_error(struct follow *f, uint64_t id, const struct msg_ctl_err *v)
 {
 	struct ctl_error e;
 
-	(void)ctlclient_get_error(m, &e);
-	if (m->id != f->req) {
+	ctlclient_copy_error(&e, v);
+	if (id != f->req) {
 		fprintf(stderr, "cloopctl: signal: %s\n",
 		    tool_clean(e.message));
 		return -1;
@@ -211,26 +190,27 @@ follow_on_error(struct follow *f, struct imsg *m)
 
 /* One row; -1: go on, else the exit status. */
 static int
-follow_on_row(struct follow *f, struct imsg *m)
+follow_on_row(struct follow *f, struct imsg *m, union msg_any *v)
 {
 	switch (m->type) {
 	case MSG_ROW_EVENT:
-		follow_on_event(f, m);
+		follow_on_event(f, &v->ROW_EVENT);
 		return -1;
 	case MSG_ROW_LOG:
 	case MSG_ROW_INDEX:
 		follow_on_file(f, m);
 		return -1;
 	case MSG_ROW_RESULT:
-		cmd_keep_result(f->t, m);
+		cmd_keep_result(f->t, m, v);
 		return -1;
 	case MSG_ROW_HANDLE:
 		field_clear(&ctl_handle_table, &f->last);
-		cmd_get_row(&ctl_handle_table, m, &f->last);
+		f->last = v->ROW_HANDLE;
+		memset(v, 0, sizeof(*v));	/* what it owns is ours */
 		f->have_last = 1;
 		return -1;
 	case MSG_CTL_ERR:
-		return follow_on_error(f, m);
+		return follow_on_error(f, m->id, &v->CTL_ERR);
 	case MSG_CTL_DONE:
 		if (m->id == f->req)
 			f->done = 1;
@@ -245,6 +225,7 @@ static int
 follow_reconnect(struct follow *f)
 {
 	struct timespec pause = { .tv_nsec = FOLLOW_RETRY_MS * 1000000L };
+	struct msg_ctl_logs req = { f->handle_id, 1 };
 	struct ctl_error e;
 	int r;
 
@@ -266,22 +247,23 @@ follow_reconnect(struct follow *f)
 			return tool_print_error(f->t, &e);
 		nanosleep(&pause, NULL);
 	}
-	buf_put_str(&f->t->body, f->handle_id);
-	buf_put_u8(&f->t->body, 1);
-	return follow_ask(f, MSG_CTL_LOGS, -1) == EXIT_DONE ? -1 : EXIT_NOHUB;
+	return follow_ask(f, TOOL_REQUEST(CTL_LOGS, &req), -1) == EXIT_DONE ?
+	    -1 : EXIT_NOHUB;
 }
 
 /* All rows that are there; waits at most wait_ms for the first. */
 static int
 follow_read(struct follow *f, int wait_ms)
 {
+	union msg_any v;
 	struct imsg m;
 	int r = CL_INCOMPLETE, status = -1;
 
 	while (status == -1 && !f->done &&
-	    (r = ctlclient_read(f->t->client, wait_ms, &m)) == CL_OK) {
-		status = follow_on_row(f, &m);
-		imsg_free(&m);
+	    (r = ctlclient_read(f->t->client, wait_ms, &m, &v)) ==
+	    CL_OK) {
+		status = follow_on_row(f, &m, &v);
+		ctlclient_free(&m, &v);
 		wait_ms = 0;
 	}
 	if (status != -1 || f->done || r == CL_INCOMPLETE)
@@ -373,11 +355,10 @@ cmd_parse_since(const char *text, int64_t *wallp)
 }
 
 struct cmd_logs_args {
-	int follow;
+	struct msg_ctl_logs req;
 	int64_t tail;		/* -1: all */
 	int64_t since;
 	uint64_t from;
-	const char *handle;
 };
 
 static int
@@ -385,8 +366,8 @@ cmd_logs_parse(struct tool *t, int argc, char **argv, struct cmd_logs_args *a)
 {
 	const char *tail = NULL, *since = NULL, *from = NULL, *why = NULL;
 	const struct cmd_option options[] = {
-		{ "f", NULL, &a->follow },
-		{ "follow", NULL, &a->follow },
+		{ "f", NULL, &a->req.follow },
+		{ "follow", NULL, &a->req.follow },
 		{ "tail", &tail, NULL },
 		{ "since", &since, NULL },
 		{ "from", &from, NULL },
@@ -395,7 +376,7 @@ cmd_logs_parse(struct tool *t, int argc, char **argv, struct cmd_logs_args *a)
 	int status;
 
 	if ((status = cmd_parse(t, argc, argv, options, "one handle",
-	    &a->handle)) != EXIT_DONE)
+	    &a->req.handle)) != EXIT_DONE)
 		return status;
 	a->tail = tail == NULL ? -1 : strtonum(tail, 0, LLONG_MAX, &why);
 	if (why != NULL)
@@ -437,10 +418,9 @@ cmd_logs(struct tool *t, int argc, char **argv)
 	    (status = tool_connect(t)) != EXIT_DONE)
 		return status;
 	follow_init(&f, t);
-	f.handle_id = xstrdup(a.handle);
-	buf_put_str(&t->body, a.handle);
-	buf_put_u8(&t->body, (uint8_t)a.follow);
-	if ((status = follow_ask(&f, MSG_CTL_LOGS, -1)) == EXIT_DONE)
+	f.handle_id = xstrdup(a.req.handle);
+	if ((status = follow_ask(&f, TOOL_REQUEST(CTL_LOGS, &a.req), -1)) ==
+	    EXIT_DONE)
 		status = follow_open(&f);
 	if (status == -1 && f.view != NULL)
 		status = cmd_logs_seek(&f, &a) == EXIT_DONE ? follow_run(&f) :

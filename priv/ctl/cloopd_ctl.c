@@ -24,55 +24,22 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/util.h"
-#include "common/msg/buf.h"
-#include "common/msg/msgcat.h"
 #include "ctl_client.h"
 
 #include "sandbox/self/self.h"
 
 #define CHANNEL_FD 3
-#define READ_BATCH 256
-/* Messages waiting for the monitor: above, clients are not read. */
-#define MON_HIGH 256
 /* Clients, descriptors of their rows, and a few of our own. */
 #define CTL_NOFILE 4096
 
 static void ctl_on_accept(evutil_socket_t fd, short what, void *arg);
 
 void
-ctl_send(struct ctl *ctl, uint32_t type, uint64_t id, const struct buf *body,
-    int fd)
+ctl_check_sent(int r, uint32_t type)
 {
-	int r;
-
-	if ((r = imsg_compose(&ctl->mon, type, id, body, fd)) != CL_OK)
+	if (r != CL_OK)
 		fatal("monitor", "type=%s reason=%s", msgcat_name(type),
 		    log_q(cl_strerror(r)));
-}
-
-static void
-ctl_flush(struct ctl *ctl)
-{
-	int r;
-
-	if (!event_pending(ctl->mon_out, EV_WRITE, NULL)) {
-		r = imsg_write(&ctl->mon);
-		if (r == CL_INCOMPLETE)
-			event_add(ctl->mon_out, NULL);
-		else if (r == CL_EOF)
-			_exit(0);	/* no monitor: nothing to do here */
-		else if (r != CL_OK)
-			fatal("monitor", "reason=%s", log_q(cl_strerror(r)));
-	}
-	ctlc_set_stalled(ctl, ctl->mon.nqueued > MON_HIGH);
-}
-
-static void
-ctl_on_write(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	ctl_flush(arg);
 }
 
 static void
@@ -98,47 +65,45 @@ ctl_confine(void)
 static void
 ctl_enter_serving(struct ctl *ctl)
 {
-	struct buf b;
+	struct msg_version ready = { .version = MSGCAT_VERSION };
 
 	ctl->accept_ev = event_new(ctl->base, ctl->listen_fd,
 	    EV_READ | EV_PERSIST, ctl_on_accept, ctl);
 	if (ctl->accept_ev == NULL)
 		fatal("start", "reason=\"no event\"");
 	ctl_confine();
-	ctl->state = MS_SERVING;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, MSGCAT_VERSION);
-	ctl_send(ctl, MSG_CTL_READY, 0, &b, -1);
-	buf_clear(&b);
+	ctl->mon.state = MS_SERVING;
+	CTL_SEND(ctl, CTL_READY, 0, &ready);
 	if (event_add(ctl->accept_ev, NULL) == -1)
 		fatal("start", "reason=\"no event\"");
 }
 
-static void
+static int
 ctl_on_config(struct ctl *ctl, struct imsg *m)
 {
-	int level;
+	struct msg_ctl_config v;
+	int r;
 
-	ctl->operator_gid = buf_get_u32(&m->body);
-	ctl->viewer_gid = buf_get_u32(&m->body);
-	level = buf_get_u8(&m->body);
-	if (buf_end(&m->body) != CL_OK || level > LOGL_DEBUG)
-		fatal("monitor", "reason=\"bad CTL_CONFIG\"");
-	log_init("cloopd-ctl", (enum log_level)level, LOGF_TEXT);
+	if ((r = msg_get(MSG_CTL_CONFIG, &m->body, &v)) != CL_OK)
+		return r;
+	ctl->operator_gid = (uint32_t)v.operator_gid;
+	ctl->viewer_gid = (uint32_t)v.viewer_gid;
+	log_init("cloopd-ctl", (enum log_level)v.log_level, LOGF_TEXT);
 	ctl->has_config = 1;
+	return CL_OK;
 }
 
-static void
-ctl_on_message(struct ctl *ctl, struct imsg *m)
+/* From the monitor; what is for a client is not decoded (is_raw). */
+static int
+ctl_on_message(void *arg, struct imsg *m, union msg_any *v)
 {
-	const char *why;
+	struct ctl *ctl = arg;
+	int r = CL_OK;
 
-	if (msgcat_check(MSG_M2C, ctl->state, m, &ctl->seen, &why) != CL_OK)
-		fatal("monitor", "type=%s reason=%s", msgcat_name(m->type),
-		    log_q(why));
+	(void)v;
 	switch (m->type) {
 	case MSG_CTL_CONFIG:
-		ctl_on_config(ctl, m);
+		r = ctl_on_config(ctl, m);
 		break;
 	case MSG_CTL_LISTEN:
 		ctl->listen_fd = imsg_take_fd(m);
@@ -147,32 +112,21 @@ ctl_on_message(struct ctl *ctl, struct imsg *m)
 		ctlc_pace(ctl, m->id);
 		break;
 	default:
-		ctlc_put(ctl, m->id, m->type, &m->body, imsg_take_fd(m));
+		ctlc_put(ctl, m);
 	}
-	if (ctl->state == MS_STARTING && ctl->has_config &&
+	if (ctl->mon.state == MS_STARTING && ctl->has_config &&
 	    ctl->listen_fd != -1)
 		ctl_enter_serving(ctl);
+	return r;
 }
 
 static void
-ctl_on_read(evutil_socket_t fd, short what, void *arg)
+ctl_on_end(void *arg, const char *why)
 {
-	struct ctl *ctl = arg;
-	struct imsg m;
-	int i, r;
-
-	(void)fd;
-	(void)what;
-	for (i = 0; i < READ_BATCH; i++) {
-		if ((r = imsg_read(&ctl->mon, &m)) == CL_INCOMPLETE)
-			return;
-		if (r == CL_EOF)
-			_exit(0);
-		if (r != CL_OK)
-			fatal("monitor", "reason=%s", log_q(cl_strerror(r)));
-		ctl_on_message(ctl, &m);
-		imsg_free(&m);
-	}
+	(void)arg;
+	if (why != NULL)
+		fatal("monitor", "reason=%s", log_q(why));
+	_exit(0);		/* no monitor: nothing to do here */
 }
 
 static void
@@ -206,7 +160,7 @@ ctl_on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	ctlc_on_tick(ctl);
-	if (ctl->state == MS_SERVING && ctl->nclients < 2 * MAX_CTL_CLIENTS)
+	if (ctl->mon.state == MS_SERVING && ctl->nclients < 2 * MAX_CTL_CLIENTS)
 		event_add(ctl->accept_ev, NULL);
 }
 
@@ -217,20 +171,18 @@ ctl_init(struct ctl *ctl)
 
 	memset(ctl, 0, sizeof(*ctl));
 	LIST_INIT(&ctl->clients);
-	ctl->state = MS_STARTING;
 	ctl->listen_fd = -1;
 	ctl->operator_gid = ctl->viewer_gid = UINT32_MAX;
 	if ((ctl->base = event_base_new()) == NULL ||
-	    imsg_init(&ctl->mon, CHANNEL_FD, CHAN_QUEUE_MAX) != CL_OK)
+	    chan_open(&ctl->mon, ctl->base, CHANNEL_FD, MSG_M2C, MSG_C2M,
+	    CHAN_QUEUE_MAX, ctl_on_message, ctl_on_end, ctl) != CL_OK)
 		fatal("start", "reason=\"no channel on descriptor 3\"");
-	ctl->mon_in = event_new(ctl->base, CHANNEL_FD, EV_READ | EV_PERSIST,
-	    ctl_on_read, ctl);
-	ctl->mon_out = event_new(ctl->base, CHANNEL_FD, EV_WRITE,
-	    ctl_on_write, ctl);
+	ctl->mon.is_raw = 1;
+	/* It is always read: the clients wait for it (ctlc_check_stall), or
+	 * each end would wait for the other. */
+	ctl->mon.mark = SIZE_MAX;
 	ctl->tick = event_new(ctl->base, -1, EV_PERSIST, ctl_on_tick, ctl);
-	if (ctl->mon_in == NULL || ctl->mon_out == NULL ||
-	    ctl->tick == NULL || event_add(ctl->mon_in, NULL) == -1 ||
-	    event_add(ctl->tick, &second) == -1)
+	if (ctl->tick == NULL || event_add(ctl->tick, &second) == -1)
 		fatal("start", "reason=\"no event\"");
 }
 
@@ -249,6 +201,6 @@ main(void)
 		if (event_base_loop(ctl.base, EVLOOP_ONCE) == -1)
 			fatal("loop", "reason=%s", strerror(errno));
 		ctlc_settle_all(&ctl);
-		ctl_flush(&ctl);
+		ctlc_check_stall(&ctl);
 	}
 }

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * Operators' connections, in cloopd-ctl (unprivileged).  The kernel says
- * who connected; every message is checked against the catalogue and the
- * caller's role before the monitor sees it, and is forwarded unread.  A
+ * who connected; every message is decoded and checked, and the caller's
+ * role too, before the monitor sees it; answers are forwarded unread.  A
  * client that breaks a rule or does not read loses its connection.
  */
 #include "ctl_client.h"
@@ -17,19 +17,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <event2/event.h>
-
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "common/msg/buf.h"
 
 #define HELLO_TIMEOUT_MS 10000
-#define READ_BATCH 16
 #define MAX_PEER_GROUPS 1024
+/* Messages waiting for the monitor: above, clients are not read. */
+#define MON_HIGH 256
 
-static void ctlc_on_read(evutil_socket_t fd, short what, void *arg);
-static void ctlc_on_write(evutil_socket_t fd, short what, void *arg);
+static chan_msg_fn ctlc_on_message;
+static chan_end_fn ctlc_on_end;
 
 static struct ctlc *
 ctlc_find(struct ctl *ctl, uint32_t number)
@@ -46,33 +44,23 @@ ctlc_find(struct ctl *ctl, uint32_t number)
 static void
 ctlc_close(struct ctlc *c, const char *why)
 {
-	struct buf b;
+	struct msg_ctl_gone gone = { .client = c->number };
 
 	if (c->dead)
 		return;
 	c->dead = 1;
+	chan_close(&c->chan);
 	log_debug("client-close", "client=%u uid=%u reason=%s", c->number,
 	    c->uid, log_q(why));
-	if (!c->greeted)
-		return;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, c->number);
-	ctl_send(c->ctl, MSG_CTL_GONE, 0, &b, -1);
-	buf_clear(&b);
+	if (c->greeted)
+		CTL_SEND(c->ctl, CTL_GONE, 0, &gone);
 }
 
+/* What came of sending to it. */
 static void
-ctlc_queue(struct ctlc *c, uint32_t type, uint64_t id, const struct buf *body,
-    int fd)
+ctlc_check_sent(struct ctlc *c, int r)
 {
-	int r;
-
-	if (c->dead) {
-		if (fd != -1)
-			close(fd);
-		return;
-	}
-	if ((r = imsg_compose(&c->chan, type, id, body, fd)) == CL_LIMIT) {
+	if (r == CL_LIMIT) {
 		log_warn("client-slow", "client=%u uid=%u", c->number,
 		    c->uid);
 		ctlc_close(c, "does not read its answers");
@@ -84,14 +72,20 @@ static void
 ctlc_refuse(struct ctlc *c, uint64_t id, const char *code,
     const char *message, const char *remedy)
 {
-	struct buf b;
+	struct msg_ctl_err err = { code, message, remedy };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, code);
-	buf_put_str(&b, message);
-	buf_put_str(&b, remedy);
-	ctlc_queue(c, MSG_CTL_ERR, id, &b, -1);
-	buf_clear(&b);
+	ctlc_check_sent(c, CHAN_SEND(&c->chan, CTL_ERR, id, &err, -1));
+}
+
+/* The same, and nothing after it. */
+static void
+ctlc_dismiss(struct ctlc *c, uint64_t id, const char *code,
+    const char *message, const char *remedy)
+{
+	ctlc_refuse(c, id, code, message, remedy);
+	c->closing = 1;
+	if (!c->dead)
+		chan_hold(&c->chan);
 }
 
 /* --- who --- */
@@ -146,38 +140,21 @@ ctlc_new(struct ctl *ctl, int fd)
 		return;
 	}
 	c->ctl = ctl;
-	c->chan.fd = -1;
 	c->role = ctlc_find_role(c, fd);
 	c->accepted_at = util_now_ms();
 	/* Never 0, and not reused within any connection's life. */
 	c->number = ++ctl->last_number != 0 ? ctl->last_number :
 	    ++ctl->last_number;
-	if (imsg_init(&c->chan, fd, CTL_QUEUE_MAX) != CL_OK) {
+	if (chan_open(&c->chan, ctl->base, fd, MSG_C2M, MSG_M2C,
+	    CTL_QUEUE_MAX, ctlc_on_message, ctlc_on_end, c) != CL_OK) {
 		free(c);
 		return;
 	}
-	c->ev_in = event_new(ctl->base, c->chan.fd, EV_READ | EV_PERSIST,
-	    ctlc_on_read, c);
-	c->ev_out = event_new(ctl->base, c->chan.fd, EV_WRITE, ctlc_on_write,
-	    c);
+	c->chan.state = MS_SERVING;
 	LIST_INSERT_HEAD(&ctl->clients, c, entry);
 	ctl->nclients++;
-	if (c->ev_in == NULL || c->ev_out == NULL ||
-	    (!ctl->stalled && event_add(c->ev_in, NULL) == -1))
-		ctlc_close(c, "no event");
-}
-
-static void
-ctlc_free(struct ctlc *c)
-{
-	LIST_REMOVE(c, entry);
-	c->ctl->nclients--;
-	if (c->ev_in != NULL)
-		event_free(c->ev_in);
-	if (c->ev_out != NULL)
-		event_free(c->ev_out);
-	imsg_clear(&c->chan);
-	free(c);
+	if (ctl->stalled)
+		chan_hold(&c->chan);
 }
 
 /* --- hello --- */
@@ -198,45 +175,33 @@ ctlc_check_limits(struct ctlc *c)
 	return NULL;
 }
 
-static void
-ctlc_on_hello(struct ctlc *c, struct imsg *m)
+/* Its version does not matter: the client compares. */
+static int
+ctlc_on_hello(struct ctlc *c, const struct imsg *m)
 {
+	struct msg_ctl_hello_ans ans = { MSGCAT_VERSION, c->role };
+	struct msg_ctl_client client = { c->number, c->uid, c->pid, c->role };
 	const char *why;
 	char text[160];
-	struct buf b;
 
-	(void)buf_get_u32(&m->body);	/* its version: the client compares */
-	if (buf_end(&m->body) != CL_OK || c->greeted) {
-		ctlc_close(c, "hello out of place");
-		return;
-	}
+	if (c->greeted)
+		return CL_STATE;
 	if (c->role == ROLE_NONE) {
 		snprintf(text, sizeof(text), "user id %u may not use this "
 		    "hub", c->uid);
 		log_warn("operator-refused", "uid=%u pid=%u", c->uid, c->pid);
-		ctlc_refuse(c, m->id, "credential_invalid", text, "run it as "
-		    "root, or have an administrator add you to the group "
+		ctlc_dismiss(c, m->id, "credential_invalid", text, "run it "
+		    "as root, or have an administrator add you to the group "
 		    "cloop (or cloop-view to look only)");
-		c->closing = 1;
-		return;
+	} else if ((why = ctlc_check_limits(c)) != NULL)
+		ctlc_dismiss(c, m->id, "busy", why, "end some of them");
+	else {
+		c->greeted = 1;
+		CTL_SEND(c->ctl, CTL_CLIENT, 0, &client);
+		ctlc_check_sent(c, CHAN_SEND(&c->chan, CTL_HELLO_ANS, m->id,
+		    &ans, -1));
 	}
-	if ((why = ctlc_check_limits(c)) != NULL) {
-		ctlc_refuse(c, m->id, "busy", why, "end some of them");
-		c->closing = 1;
-		return;
-	}
-	c->greeted = 1;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, c->number);
-	buf_put_u32(&b, c->uid);
-	buf_put_u32(&b, c->pid);
-	buf_put_u8(&b, (uint8_t)c->role);
-	ctl_send(c->ctl, MSG_CTL_CLIENT, 0, &b, -1);
-	buf_reset(&b);
-	buf_put_u32(&b, MSGCAT_VERSION);
-	buf_put_u8(&b, (uint8_t)c->role);
-	ctlc_queue(c, MSG_CTL_HELLO_ANS, m->id, &b, -1);
-	buf_clear(&b);
+	return CL_OK;
 }
 
 /* --- requests --- */
@@ -253,112 +218,113 @@ ctlc_find_request(struct ctlc *c, uint32_t req)
 	return NULL;
 }
 
-static void
-ctlc_on_quit(struct ctlc *c, struct imsg *m)
+void
+ctlc_check_stall(struct ctl *ctl)
 {
-	struct buf copy = m->body;
-	uint32_t *place, req = buf_get_u32(&copy);
+	int stalled = ctl->mon.im.nqueued > MON_HIGH;
+	struct ctlc *c;
 
-	if (buf_end(&copy) != CL_OK || req == 0 ||
-	    (place = ctlc_find_request(c, req)) == NULL)
+	if (ctl->stalled == stalled)
 		return;
-	*place = 0;
-	ctl_send(c->ctl, m->type, (uint64_t)c->number << 32 | m->id,
-	    &m->body, -1);
+	ctl->stalled = stalled;
+	LIST_FOREACH(c, &ctl->clients, entry) {
+		if (c->dead || c->closing)
+			continue;
+		if (stalled)
+			chan_hold(&c->chan);
+		else
+			chan_go_on(&c->chan);
+	}
+}
+
+/* As it came. */
+static void
+ctlc_forward(struct ctlc *c, struct imsg *m)
+{
+	ctl_check_sent(chan_send_buf(&c->ctl->mon, m->type,
+	    (uint64_t)c->number << 32 | m->id, &m->body, imsg_take_fd(m)),
+	    m->type);
+	ctlc_check_stall(c->ctl);
 }
 
 static void
-ctlc_on_request(struct ctlc *c, struct imsg *m)
+ctlc_on_quit(struct ctlc *c, struct imsg *m, const struct msg_ctl_quit *v)
+{
+	uint32_t *place;
+
+	if (v->request != 0 && (place = ctlc_find_request(c,
+	    (uint32_t)v->request)) != NULL) {
+		*place = 0;
+		ctlc_forward(c, m);
+	}
+}
+
+static int
+ctlc_on_request(struct ctlc *c, struct imsg *m, const union msg_any *v)
 {
 	uint32_t *place, req = (uint32_t)m->id;
 	int need = msgcat_role(m->type);
 
 	if (need == ROLE_NONE || !c->greeted || m->id == 0 ||
-	    m->id > UINT32_MAX) {
-		ctlc_close(c, "broke the rules");
-		return;
-	}
+	    m->id > UINT32_MAX)
+		return CL_STATE;
 	if (c->role < need) {
 		ctlc_refuse(c, req, "credential_invalid", "this needs the "
 		    "operator role; you may look only", "have an "
 		    "administrator add you to the group cloop");
-		return;
+		return CL_OK;
 	}
 	if (m->type == MSG_CTL_QUIT) {
-		ctlc_on_quit(c, m);
-		return;
+		ctlc_on_quit(c, m, &v->CTL_QUIT);
+		return CL_OK;
 	}
-	if (ctlc_find_request(c, req) != NULL) {
-		ctlc_close(c, "request number in use");
-		return;
-	}
+	if (ctlc_find_request(c, req) != NULL)
+		return CL_EXISTS;
 	if ((place = ctlc_find_request(c, 0)) == NULL) {
 		ctlc_refuse(c, req, "busy", "too many requests at once", "");
-		return;
+		return CL_OK;
 	}
 	*place = req;
-	ctl_send(c->ctl, m->type, (uint64_t)c->number << 32 | req, &m->body,
-	    imsg_take_fd(m));
+	ctlc_forward(c, m);
+	return CL_OK;
 }
 
-static void
-ctlc_on_message(struct ctlc *c, struct imsg *m)
+/* Decoded here first, where nothing is to be had; the monitor does it again
+ * from the same bytes. */
+static int
+ctlc_on_message(void *arg, struct imsg *m, union msg_any *v)
 {
-	const char *why;
-
-	if (msgcat_check(MSG_C2M, MS_SERVING, m, &c->seen, &why) != CL_OK) {
-		log_warn("client-violation", "client=%u uid=%u type=%s "
-		    "reason=%s", c->number, c->uid, msgcat_name(m->type),
-		    log_q(why));
-		ctlc_close(c, why);
-	} else if (m->type == MSG_CTL_HELLO)
-		ctlc_on_hello(c, m);
-	else
-		ctlc_on_request(c, m);
+	return m->type == MSG_CTL_HELLO ? ctlc_on_hello(arg, m) :
+	    ctlc_on_request(arg, m, v);
 }
 
 static void
-ctlc_on_read(evutil_socket_t fd, short what, void *arg)
+ctlc_on_end(void *arg, const char *why)
 {
 	struct ctlc *c = arg;
-	struct imsg m;
-	int i, r;
 
-	(void)fd;
-	(void)what;
-	for (i = 0; i < READ_BATCH && !c->dead && !c->closing; i++) {
-		if ((r = imsg_read(&c->chan, &m)) == CL_INCOMPLETE)
-			break;
-		if (r != CL_OK) {
-			ctlc_close(c, cl_strerror(r));
-			break;
-		}
-		ctlc_on_message(c, &m);
-		imsg_free(&m);
-	}
-	if (c->closing)
-		event_del(c->ev_in);
+	if (why != NULL)
+		log_warn("client-violation", "client=%u uid=%u reason=%s",
+		    c->number, c->uid, log_q(why));
+	ctlc_close(c, why != NULL ? why : "it left");
 }
 
 /* --- answers --- */
 
 void
-ctlc_put(struct ctl *ctl, uint64_t id, uint32_t type, const struct buf *body,
-    int fd)
+ctlc_put(struct ctl *ctl, struct imsg *m)
 {
-	struct ctlc *c = ctlc_find(ctl, (uint32_t)(id >> 32));
-	uint32_t *place = NULL, req = (uint32_t)id;
+	struct ctlc *c = ctlc_find(ctl, (uint32_t)(m->id >> 32));
+	uint32_t *place = NULL, req = (uint32_t)m->id;
 
 	if (c != NULL && req != 0)
 		place = ctlc_find_request(c, req);
-	if (place == NULL) {	/* gone, or no longer wanted */
-		if (fd != -1)
-			close(fd);
+	if (place == NULL)	/* gone, or no longer wanted */
 		return;
-	}
-	if (type == MSG_CTL_DONE || type == MSG_CTL_ERR)
+	if (m->type == MSG_CTL_DONE || m->type == MSG_CTL_ERR)
 		*place = 0;
-	ctlc_queue(c, type, req, body, fd);
+	ctlc_check_sent(c, chan_send_buf(&c->chan, m->type, req, &m->body,
+	    imsg_take_fd(m)));
 }
 
 void
@@ -386,35 +352,10 @@ ctlc_answer_paces(struct ctlc *c)
 	for (i = 0; i < MAX_CTL_REQUESTS; i++) {
 		if (c->paces[i] == 0)
 			continue;
-		ctl_send(c->ctl, MSG_CTL_PACE_ANS,
-		    (uint64_t)c->number << 32 | c->paces[i], NULL, -1);
+		CTL_SEND(c->ctl, CTL_PACE_ANS,
+		    (uint64_t)c->number << 32 | c->paces[i], NULL);
 		c->paces[i] = 0;
 	}
-}
-
-static void
-ctlc_flush(struct ctlc *c)
-{
-	int r;
-
-	if (c->dead || event_pending(c->ev_out, EV_WRITE, NULL))
-		return;
-	if ((r = imsg_write(&c->chan)) == CL_INCOMPLETE)
-		event_add(c->ev_out, NULL);
-	else if (r != CL_OK)
-		ctlc_close(c, cl_strerror(r));
-	else if (c->closing)
-		ctlc_close(c, "refused");
-	else
-		ctlc_answer_paces(c);
-}
-
-static void
-ctlc_on_write(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	ctlc_flush(arg);
 }
 
 void
@@ -424,9 +365,17 @@ ctlc_settle_all(struct ctl *ctl)
 
 	for (c = LIST_FIRST(&ctl->clients); c != NULL; c = next) {
 		next = LIST_NEXT(c, entry);
-		ctlc_flush(c);
-		if (c->dead)
-			ctlc_free(c);
+		if (!c->dead && !chan_has_output(&c->chan)) {
+			if (c->closing)
+				ctlc_close(c, "refused");
+			else
+				ctlc_answer_paces(c);
+		}
+		if (c->dead) {
+			LIST_REMOVE(c, entry);
+			ctl->nclients--;
+			free(c);
+		}
 	}
 }
 
@@ -439,22 +388,4 @@ ctlc_on_tick(struct ctl *ctl)
 	LIST_FOREACH(c, &ctl->clients, entry)
 		if (!c->greeted && now - c->accepted_at > HELLO_TIMEOUT_MS)
 			ctlc_close(c, "no hello");
-}
-
-void
-ctlc_set_stalled(struct ctl *ctl, int stalled)
-{
-	struct ctlc *c;
-
-	if (ctl->stalled == stalled)
-		return;
-	ctl->stalled = stalled;
-	LIST_FOREACH(c, &ctl->clients, entry) {
-		if (c->dead || c->closing)
-			continue;
-		if (stalled)
-			event_del(c->ev_in);
-		else
-			event_add(c->ev_in, NULL);
-	}
 }

@@ -14,11 +14,7 @@
 #include <stdint.h>
 
 #include "common/base/limits.h"
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
-
-struct event;
-struct event_base;
+#include "common/msg/chan.h"
 
 struct ctlc {
 	LIST_ENTRY(ctlc) entry;
@@ -30,9 +26,7 @@ struct ctlc {
 	int closing;		/* close once the queue is written */
 	int dead;		/* freed at the end of the turn */
 	int64_t accepted_at;
-	struct imsg_chan chan;
-	struct msgcat_seen seen;
-	struct event *ev_in, *ev_out;
+	struct chan chan;
 	uint32_t requests[MAX_CTL_REQUESTS];	/* outstanding; 0: free */
 	uint32_t paces[MAX_CTL_REQUESTS];	/* CTL_PACE to answer */
 };
@@ -41,10 +35,8 @@ LIST_HEAD(ctlc_list, ctlc);
 /* The process. */
 struct ctl {
 	struct event_base *base;
-	struct imsg_chan mon;
-	struct msgcat_seen seen;
-	struct event *mon_in, *mon_out, *accept_ev, *tick;
-	unsigned int state;	/* MS_* */
+	struct chan mon;
+	struct event *accept_ev, *tick;
 	int listen_fd;
 	int has_config;
 	uint32_t operator_gid, viewer_gid;
@@ -54,23 +46,23 @@ struct ctl {
 	int stalled;		/* clients are not read: the monitor is busy */
 };
 
-/* Send to the monitor; the process ends when that is impossible.  Takes
- * fd. */
-void ctl_send(struct ctl *ctl, uint32_t type, uint64_t id,
-    const struct buf *body, int fd);
+/* Ends the process when r is not CL_OK: a message cannot go to the
+ * monitor. */
+void ctl_check_sent(int r, uint32_t type);
+#define CTL_SEND(ctl, name, id, v)                                             \
+	ctl_check_sent(CHAN_SEND(&(ctl)->mon, name, id, v, -1), MSG_##name)
 
 /* A new connection; takes fd. */
 void ctlc_new(struct ctl *ctl, int fd);
-/* A row or answer for a client; takes fd. */
-void ctlc_put(struct ctl *ctl, uint64_t id, uint32_t type,
-    const struct buf *body, int fd);
+/* A row or answer for a client, with its descriptor. */
+void ctlc_put(struct ctl *ctl, struct imsg *m);
 /* CTL_PACE. */
 void ctlc_pace(struct ctl *ctl, uint64_t id);
-/* End of a turn: write, close, free; read again after a stall. */
+/* End of a turn: close, free, say which lists may go on. */
 void ctlc_settle_all(struct ctl *ctl);
 /* Connections that never said hello. */
 void ctlc_on_tick(struct ctl *ctl);
-/* Read the clients again, or not. */
-void ctlc_set_stalled(struct ctl *ctl, int stalled);
+/* Read the clients, or not while the monitor is behind. */
+void ctlc_check_stall(struct ctl *ctl);
 
 #endif

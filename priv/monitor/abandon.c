@@ -81,48 +81,34 @@ abandon_after(struct monitor *mon, uint64_t id, uint64_t aux, int ok)
 		    mon->last_error);
 }
 
-int
-answer_ctl_abandon(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_abandon(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_name_reason *v)
 {
-	char handle_id[MAX_ID_LEN * 2 + 1], actor[ACTOR_MAX];
-	char reason[MAX_REASON_LEN + 1];
 	struct store_handle row;
-	struct ctl_client *cl;
 	struct handle *h;
 	int r = CL_OK;
 
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, handle_id, sizeof(handle_id) - 1);
-	buf_get_str(&m->body, reason, sizeof(reason) - 1);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	if ((h = handles_find_id(&mon->handles, handle_id)) == NULL) {
+	if ((h = handles_find_id(&mon->handles, v->name)) == NULL) {
 		memset(&row, 0, sizeof(row));
-		r = store_find_handle(mon->store, handle_id, &row);
+		r = store_find_handle(mon->store, v->name, &row);
 		store_handle_clear(&row);
 	}
 	if (r == CL_NOTFOUND)
 		ctlout_refuse(mon, m->id, "handle_not_found",
-		    "there is no handle %s", handle_id);
+		    "there is no handle %s", v->name);
 	else if (r != CL_OK)
-		ctlout_refuse(mon, m->id, "internal", "the hub's store "
-		    "failed: %s", store_error(mon->store));
+		ctlout_refuse_store(mon, m->id);
 	if (r != CL_OK)
-		return CL_OK;
-	answer_ctl_format_actor(cl, actor);
+		return;
 	if (h != NULL && !handle_is_closed(h) && store_add_event(mon->store,
-	    util_wall_ns(), actor, "workload.abandon", "allow", "handle",
+	    util_wall_ns(), cl->actor, "workload.abandon", "allow", "handle",
 	    h->row.handle_id, "executor_id", h->row.agent_id, "reason",
-	    reason, (char *)NULL) != CL_OK)
+	    v->reason, (char *)NULL) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));
 	if (h != NULL)
-		abandon_handle(mon, h, reason[0] != '\0' ? reason :
+		abandon_handle(mon, h, v->reason[0] != '\0' ? v->reason :
 		    "by an operator");
 	mon_add_after(mon, abandon_after, m->id, 0);
-	mon->durable = 1;
-	ctlout_send_done(mon, m->id);
-	mon->durable = 0;
-	return CL_OK;
+	ctlout_send_durable(mon, m->id, 0, NULL);
 }

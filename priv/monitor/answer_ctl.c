@@ -7,7 +7,6 @@
  * about roles is bounded by what it said when the client came, and nothing
  * here gives more than an operator could ask for.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "common/base/err.h"
@@ -21,13 +20,12 @@
 #include "reload.h"
 
 int
-answer_ctl_ready(struct monitor *mon, struct child *c, struct imsg *m)
+answer_ctl_ready(struct monitor *mon, struct child *c, struct imsg *m,
+    struct msg_version *v)
 {
-	uint32_t version;
-
 	(void)mon;
-	version = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != CL_OK || version != MSGCAT_VERSION)
+	(void)m;
+	if (v->version != MSGCAT_VERSION)
 		return CL_FORMAT;
 	child_enter_serving(c);
 	mon_on_ready(c);
@@ -35,54 +33,51 @@ answer_ctl_ready(struct monitor *mon, struct child *c, struct imsg *m)
 }
 
 int
-answer_ctl_client(struct monitor *mon, struct child *c, struct imsg *m)
+answer_ctl_client(struct monitor *mon, struct child *c, struct imsg *m,
+    struct msg_ctl_client *v)
 {
-	struct ctl_client cl;
 	int r;
 
 	(void)c;
-	memset(&cl, 0, sizeof(cl));
-	cl.client = buf_get_u32(&m->body);
-	cl.uid = buf_get_u32(&m->body);
-	cl.pid = buf_get_u32(&m->body);
-	cl.role = buf_get_u8(&m->body);
-	if (buf_end(&m->body) != CL_OK || cl.client == 0 ||
-	    (cl.role != ROLE_VIEWER && cl.role != ROLE_OPERATOR))
+	(void)m;
+	if (v->client == 0)
 		return CL_FORMAT;
-	if ((r = clients_add(mon, &cl)) == CL_NOMEM)
+	if ((r = clients_add(mon, v)) == CL_NOMEM)
 		r = CL_OK;	/* its requests are refused below */
-	log_debug("operator", "client=%u uid=%u pid=%u role=%d", cl.client,
-	    cl.uid, cl.pid, cl.role);
+	log_debug("operator", "client=%u uid=%u pid=%u role=%d",
+	    (unsigned int)v->client, (unsigned int)v->uid,
+	    (unsigned int)v->pid, (int)v->role);
 	return r;
 }
 
 int
-answer_ctl_gone(struct monitor *mon, struct child *c, struct imsg *m)
+answer_ctl_gone(struct monitor *mon, struct child *c, struct imsg *m,
+    struct msg_ctl_gone *v)
 {
-	uint32_t client;
-
 	(void)c;
-	client = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		return CL_FORMAT;
-	clients_del(mon, client);
+	(void)m;
+	clients_del(mon, (uint32_t)v->client);
 	return CL_OK;
 }
 
 int
-answer_ctl_pace(struct monitor *mon, struct child *c, struct imsg *m)
+answer_ctl_pace(struct monitor *mon, struct child *c, struct imsg *m,
+    struct msg_empty *v)
 {
 	(void)c;
+	(void)v;
 	return jobs_on_pace(mon, m->id);
 }
 
 /* cloopd-ctl answers these itself and never forwards them. */
 int
-answer_ctl_hello(struct monitor *mon, struct child *c, struct imsg *m)
+answer_ctl_hello(struct monitor *mon, struct child *c, struct imsg *m,
+    struct msg_version *v)
 {
 	(void)mon;
 	(void)c;
 	(void)m;
+	(void)v;
 	return CL_STATE;
 }
 
@@ -97,50 +92,29 @@ answer_ctl_begin(struct monitor *mon, const struct imsg *m)
 	return cl;
 }
 
-int
-answer_ctl_malformed(struct monitor *mon, const struct imsg *m)
+void
+answer_ctl_quit(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_ctl_quit *v)
 {
-	ctlout_refuse(mon, m->id, "protocol", "%s: malformed request",
-	    msgcat_name(m->type));
-	return CL_OK;
+	(void)cl;
+	/* No answer: the request it names gets none either. */
+	clients_quit(mon, (m->id & ~(uint64_t)UINT32_MAX) |
+	    v->request);
 }
 
 void
-answer_ctl_format_actor(const struct ctl_client *c, char dst[ACTOR_MAX])
-{
-	snprintf(dst, ACTOR_MAX, "uid:%u", c->uid);
-}
-
-int
-answer_ctl_quit(struct monitor *mon, struct child *c, struct imsg *m)
-{
-	uint32_t req;
-
-	(void)c;
-	if (answer_ctl_begin(mon, m) == NULL)
-		return CL_STATE;
-	req = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	/* No answer: the request it names gets none either. */
-	clients_quit(mon, (m->id & ~(uint64_t)UINT32_MAX) | req);
-	return CL_OK;
-}
-
-int
-answer_ctl_reload(struct monitor *mon, struct child *c, struct imsg *m)
+answer_ctl_reload(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_empty *v)
 {
 	char err[512];
 
-	(void)c;
-	if (answer_ctl_begin(mon, m) == NULL)
-		return CL_STATE;
+	(void)cl;
+	(void)v;
 	if (reload_conf(mon, err, sizeof(err)) != CL_OK)
 		ctlout_refuse(mon, m->id, "usage", "%s; the old "
 		    "configuration stays", err);
 	else
 		ctlout_send_done(mon, m->id);
-	return CL_OK;
 }
 
 static void
@@ -182,19 +156,19 @@ answer_send_worker(struct monitor *mon, uint64_t id, struct child *c)
 		if (s->generation == c->generation &&
 		    s->state == SESSION_CURRENT)
 			row.sessions++;
-	ctlout_send_row(mon, id, MSG_ROW_WORKER, &ctl_worker_table, &row, -1);
+	CTL_ROW(mon, id, ROW_WORKER, &row, -1);
 }
 
-int
-answer_ctl_status(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_status(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_empty *v)
 {
 	char server[MAX_URL_LEN + 64], version[] = CLOOP_VERSION;
 	struct ctl_status row;
 	size_t i;
 
-	(void)c;
-	if (answer_ctl_begin(mon, m) == NULL)
-		return CL_STATE;
+	(void)cl;
+	(void)v;
 	memset(&row, 0, sizeof(row));
 	row.version = version;
 	row.uptime_s = (uint64_t)(util_now_ms() - mon->started_at) / 1000;
@@ -205,13 +179,11 @@ answer_ctl_status(struct monitor *mon, struct child *c, struct imsg *m)
 	row.pinned = mon->handles.pinned;
 	row.limit_agent = mon->conf.write_back_budget;
 	row.limit_total = mon->conf.write_back_total;
-	ctlout_send_row(mon, m->id, MSG_ROW_STATUS, &ctl_status_table, &row,
-	    -1);
+	CTL_ROW(mon, m->id, ROW_STATUS, &row, -1);
 	/* The network workers first: they are what one asks about. */
 	for (i = 2; i < mon->nchildren; i++)
 		answer_send_worker(mon, m->id, &mon->children[i]);
 	for (i = 0; i < 2; i++)
 		answer_send_worker(mon, m->id, &mon->children[i]);
 	ctlout_send_done(mon, m->id);
-	return CL_OK;
 }

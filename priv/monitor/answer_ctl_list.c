@@ -22,24 +22,10 @@
 /* Audit rows checked per turn: a few milliseconds. */
 #define VERIFY_SLICE 2000
 
-static int
-answer_refuse_nomem(struct monitor *mon, uint64_t id, struct job_keys *k)
-{
-	job_keys_clear(k);
-	ctlout_refuse(mon, id, "internal", "%s", cl_strerror(CL_NOMEM));
-	return CL_OK;
-}
-
 static void
-answer_start_keys(struct monitor *mon, uint64_t id, ctl_job_fn *fn,
-    struct job_keys *k)
+answer_refuse_nomem(struct monitor *mon, uint64_t id)
 {
-	struct ctl_job job;
-
-	memset(&job, 0, sizeof(job));
-	job.keys = k->v;
-	job.nkeys = k->n;
-	jobs_start(mon, id, fn, &job);
+	ctlout_refuse(mon, id, "internal", "%s", cl_strerror(CL_NOMEM));
 }
 
 /* --- agents --- */
@@ -57,68 +43,58 @@ answer_agents_slice(struct monitor *mon, struct ctl_job *j)
 	return j->next == j->nkeys;
 }
 
-int
-answer_ctl_agents(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_agents(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_name *v)
 {
-	char name[MAX_ID_LEN * 2 + 1];
 	struct job_keys k = { NULL, 0, 0 };
 	struct refusal r;
 	struct agent *a;
 
-	(void)c;
-	if (answer_ctl_begin(mon, m) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, name, sizeof(name) - 1);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	if (name[0] != '\0') {
+	(void)cl;
+	if (v->name[0] != '\0') {
 		/* One that is revoked may be looked at by its id. */
-		if ((a = agents_find(&mon->agents, name)) == NULL ||
+		if ((a = agents_find(&mon->agents, v->name)) == NULL ||
 		    a->deleted)
-			a = dispatch_find_agent(mon, name, &r);
+			a = dispatch_find_agent(mon, v->name, &r);
 		if (a == NULL) {
 			ctlout_send_err(mon, m->id, &r);
-			return CL_OK;
+			return;
 		}
 		ctlout_send_agent(mon, m->id, a);
 		ctlout_send_done(mon, m->id);
-		return CL_OK;
+		return;
 	}
 	/* A revoked one stays, offline: who it was matters. */
 	for (a = agents_next(&mon->agents, NULL); a != NULL;
 	    a = agents_next(&mon->agents, a))
 		if (!a->deleted &&
-		    job_keys_add(&k, a->row.agent_id) != CL_OK)
-			return answer_refuse_nomem(mon, m->id, &k);
-	answer_start_keys(mon, m->id, answer_agents_slice, &k);
-	return CL_OK;
+		    job_keys_add(&k, a->row.agent_id) != CL_OK) {
+			job_keys_clear(&k);
+			answer_refuse_nomem(mon, m->id);
+			return;
+		}
+	jobs_start_keys(mon, m->id, answer_agents_slice, &k);
 }
 
-int
-answer_ctl_inventory(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_inventory(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_ctl_inventory *v)
 {
-	char name[MAX_ID_LEN * 2 + 1];
 	struct session *s;
 	struct refusal r;
 	struct agent *a;
 	struct buf b;
-	int refresh;
 
-	(void)c;
-	if (answer_ctl_begin(mon, m) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, name, sizeof(name) - 1);
-	refresh = buf_get_bool(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	if ((a = dispatch_find_agent(mon, name, &r)) == NULL) {
+	(void)cl;
+	if ((a = dispatch_find_agent(mon, v->name, &r)) == NULL) {
 		ctlout_send_err(mon, m->id, &r);
-		return CL_OK;
+		return;
 	}
-	if (!refresh) {
+	if (!v->refresh) {
 		ctlout_send_agent(mon, m->id, a);
 		ctlout_send_done(mon, m->id);
-		return CL_OK;
+		return;
 	}
 	s = agents_find_current(&mon->agents, a);
 	if (s == NULL || s->state != SESSION_CURRENT)
@@ -132,7 +108,6 @@ answer_ctl_inventory(struct monitor *mon, struct child *c, struct imsg *m)
 		buf_put_u64(&b, s->number);
 		devask_start(mon, s, DEVASK_INVENTORY, &b, m->id);
 	}
-	return CL_OK;
 }
 
 /* --- handles --- */
@@ -166,36 +141,31 @@ answer_ps_on_row(const struct store_handle *row, void *arg)
 	return job_keys_add(arg, row->handle_id);
 }
 
-int
-answer_ctl_ps(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_ps(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_all *v)
 {
 	struct job_keys k = { NULL, 0, 0 };
 	struct handle *h;
-	int all, r = CL_OK;
+	int r = CL_OK;
 
-	(void)c;
-	if (answer_ctl_begin(mon, m) == NULL)
-		return CL_STATE;
-	all = buf_get_bool(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	if (all)
+	(void)cl;
+	if (v->all)
 		r = store_list_handles(mon->store, NULL, 0, answer_ps_on_row,
 		    &k);
-	for (h = handles_next(&mon->handles, NULL); !all && h != NULL &&
+	for (h = handles_next(&mon->handles, NULL); !v->all && h != NULL &&
 	    r == CL_OK; h = handles_next(&mon->handles, h))
 		if (!handle_is_closed(h))
 			r = job_keys_add(&k, h->row.handle_id);
-	if (r == CL_DB) {
-		job_keys_clear(&k);
-		ctlout_refuse(mon, m->id, "internal", "the hub's store "
-		    "failed: %s", store_error(mon->store));
-		return CL_OK;
+	if (r == CL_OK || r == CL_LIMIT) {
+		jobs_start_keys(mon, m->id, answer_ps_slice, &k);
+		return;
 	}
-	if (r == CL_NOMEM)
-		return answer_refuse_nomem(mon, m->id, &k);
-	answer_start_keys(mon, m->id, answer_ps_slice, &k);
-	return CL_OK;
+	job_keys_clear(&k);
+	if (r == CL_DB)
+		ctlout_refuse_store(mon, m->id);
+	else
+		answer_refuse_nomem(mon, m->id);
 }
 
 /* --- audit --- */
@@ -223,8 +193,7 @@ answer_audit_on_row(const struct store_audit *a, void *arg)
 	row.detail = a->detail;
 	row.prev = (char *)(uintptr_t)a->prev;
 	row.hash = (char *)(uintptr_t)a->hash;
-	ctlout_send_row(x->mon, x->job->id, MSG_ROW_AUDIT, &ctl_audit_table,
-	    &row, -1);
+	CTL_ROW(x->mon, x->job->id, ROW_AUDIT, &row, -1);
 	x->job->seq = a->seq;
 	x->n++;
 	return 0;
@@ -239,32 +208,24 @@ answer_audit_slice(struct monitor *mon, struct ctl_job *j)
 
 	if (store_list_audit(mon->store, j->seq, j->since, want,
 	    answer_audit_on_row, &x) != CL_OK) {
-		ctlout_refuse(mon, j->id, "internal", "the hub's store "
-		    "failed: %s", store_error(mon->store));
+		ctlout_refuse_store(mon, j->id);
 		return -1;
 	}
 	j->left -= x.n < j->left ? x.n : j->left;
 	return x.n < want || j->left == 0;
 }
 
-int
-answer_ctl_audit(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_audit(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_ctl_audit *v)
 {
-	struct ctl_job job;
+	struct ctl_job job = { .seq = v->after_seq, .since = v->since,
+	    .left = v->limit };
 
-	(void)c;
-	if (answer_ctl_begin(mon, m) == NULL)
-		return CL_STATE;
-	memset(&job, 0, sizeof(job));
-	job.seq = buf_get_u64(&m->body);
-	job.since = buf_get_i64(&m->body);
-	job.left = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
+	(void)cl;
 	if (job.left == 0 || job.left > AUDIT_PAGE)
 		job.left = AUDIT_PAGE;
 	jobs_start(mon, m->id, answer_audit_slice, &job);
-	return CL_OK;
 }
 
 static int
@@ -279,8 +240,7 @@ answer_verify_slice(struct monitor *mon, struct ctl_job *j)
 	if (r == CL_OK && !w->done)
 		return 0;
 	if (r != CL_OK && r != CL_FORMAT) {
-		ctlout_refuse(mon, j->id, "internal", "the hub's store "
-		    "failed: %s", store_error(mon->store));
+		ctlout_refuse_store(mon, j->id);
 		return -1;
 	}
 	memset(&row, 0, sizeof(row));
@@ -290,26 +250,23 @@ answer_verify_slice(struct monitor *mon, struct ctl_job *j)
 	row.reason = r == CL_OK ? NULL : (char *)(uintptr_t)w->reason;
 	util_format_hex(w->prev, sizeof(w->prev), head);
 	row.head = head;
-	ctlout_send_row(mon, j->id, MSG_ROW_VERIFY, &ctl_verify_table, &row,
-	    -1);
+	CTL_ROW(mon, j->id, ROW_VERIFY, &row, -1);
 	return 1;
 }
 
-int
-answer_ctl_verify(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_verify(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_empty *v)
 {
 	struct ctl_job job;
 
-	(void)c;
-	if (answer_ctl_begin(mon, m) == NULL)
-		return CL_STATE;
+	(void)cl;
+	(void)v;
 	memset(&job, 0, sizeof(job));
 	job.busy = 1;
 	if ((job.state = calloc(1, sizeof(struct store_walk))) == NULL) {
-		ctlout_refuse(mon, m->id, "internal", "%s",
-		    cl_strerror(CL_NOMEM));
-		return CL_OK;
+		answer_refuse_nomem(mon, m->id);
+		return;
 	}
 	jobs_start(mon, m->id, answer_verify_slice, &job);
-	return CL_OK;
 }

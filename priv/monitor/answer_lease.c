@@ -71,7 +71,7 @@ static void
 answer_send_lease(struct monitor *mon, uint64_t id,
     const struct store_lease *l)
 {
-	char *names[LEASE_ITEMS_MAX], *grants[LEASE_ITEMS_MAX];
+	char *names[MAX_WANTS], *grants[MAX_WANTS];
 	struct agent *a = agents_find(&mon->agents, l->agent_id);
 	struct item_list items = { NULL, 0, 0 };
 	struct ctl_lease row;
@@ -95,14 +95,14 @@ answer_send_lease(struct monitor *mon, uint64_t id,
 	row.cause = l->cause;
 	row.secrets = names;
 	row.grants = grants;
-	for (i = 0; i < items.n && i < LEASE_ITEMS_MAX; i++) {
+	for (i = 0; i < items.n && i < MAX_WANTS; i++) {
 		names[row.nsecrets++] = items.v[i].name;
 		grants[row.ngrants++] = items.v[i].grant_id;
 	}
 	if (worst != 0)
 		row.revocation = (char *)(uintptr_t)
 		    revoke_format_state(worst);
-	ctlout_send_row(mon, id, MSG_ROW_LEASE, &ctl_lease_table, &row, -1);
+	CTL_ROW(mon, id, ROW_LEASE, &row, -1);
 	item_list_clear(&items);
 }
 
@@ -122,37 +122,20 @@ answer_leases_slice(struct monitor *mon, struct ctl_job *j)
 	return j->next == j->nkeys;
 }
 
-static void
-answer_refuse_store(struct monitor *mon, uint64_t id)
-{
-	ctlout_refuse(mon, id, "internal", "the hub's store failed: %s",
-	    store_error(mon->store));
-}
-
-int
-answer_ctl_leases(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_leases(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_all *v)
 {
 	struct job_keys k = { NULL, 0, 0 };
-	struct ctl_job job;
-	int all;
 
-	(void)c;
-	if (answer_ctl_begin(mon, m) == NULL)
-		return CL_STATE;
-	all = buf_get_bool(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	if (store_list_leases(mon->store, NULL, !all, answer_leases_on_row,
+	(void)cl;
+	if (store_list_leases(mon->store, NULL, !v->all, answer_leases_on_row,
 	    &k) != CL_OK) {
 		job_keys_clear(&k);
-		answer_refuse_store(mon, m->id);
-		return CL_OK;
+		ctlout_refuse_store(mon, m->id);
+		return;
 	}
-	memset(&job, 0, sizeof(job));
-	job.keys = k.v;
-	job.nkeys = k.n;
-	jobs_start(mon, m->id, answer_leases_slice, &job);
-	return CL_OK;
+	jobs_start_keys(mon, m->id, answer_leases_slice, &k);
 }
 
 /* --------------------------------------------------------- revoke, refresh */
@@ -174,65 +157,43 @@ answer_has_grant(struct monitor *mon, const char *lease_id,
 	return found;
 }
 
-int
-answer_ctl_lease_revoke(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_lease_revoke(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_ctl_lease_revoke *v)
 {
-	char id[STORE_ID_MAX], grant[STORE_ID_MAX], reason[257];
-	char actor[ACTOR_MAX];
-	struct revoke_why why = { REVOKE_SCRUB, reason, actor, 0 };
-	struct ctl_client *cl;
+	struct revoke_why why = { REVOKE_SCRUB, v->reason, cl->actor, 0 };
 	struct store_lease l;
 	int r;
 
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, id, sizeof(id) - 1);
-	buf_get_str(&m->body, grant, sizeof(grant) - 1);
-	if (buf_get_bool(&m->body))
+	if (v->kill)
 		why.action = REVOKE_KILL;
-	buf_get_str(&m->body, reason, sizeof(reason) - 1);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	if ((r = store_find_lease(mon->store, id, &l)) != CL_OK) {
+	if ((r = store_find_lease(mon->store, v->lease, &l)) != CL_OK) {
 		if (r == CL_NOTFOUND)
 			ctlout_refuse(mon, m->id, "lease_not_found",
-			    "there is no lease %s", id);
+			    "there is no lease %s", v->lease);
 		else
-			answer_refuse_store(mon, m->id);
-		return CL_OK;
+			ctlout_refuse_store(mon, m->id);
+		return;
 	}
-	if (!answer_has_grant(mon, l.id, grant)) {
+	if (!answer_has_grant(mon, l.id, v->grant)) {
 		ctlout_refuse(mon, m->id, "grant_not_found", "%s holds "
-		    "nothing of grant %s", l.id, grant);
+		    "nothing of grant %s", l.id, v->grant);
 		store_lease_clear(&l);
-		return CL_OK;
+		return;
 	}
-	answer_ctl_format_actor(cl, actor);
-	if (reason[0] == '\0')
+	if (v->reason[0] == '\0')
 		why.reason = "revoked by the operator";
 	why.group = revoke_new_group(mon, m->id);
-	revoke_lease(mon, &l, grant, &why);
+	revoke_lease(mon, &l, v->grant, &why);
 	revoke_end_group(mon, why.group, NULL);
 	store_lease_clear(&l);
-	return CL_OK;
 }
 
-int
-answer_ctl_lease_refresh(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_lease_refresh(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_name *v)
 {
-	char id[MAX_ID_LEN * 2 + 1], actor[ACTOR_MAX];
-	struct ctl_client *cl;
-
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, id, sizeof(id) - 1);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	answer_ctl_format_actor(cl, actor);
-	refresh_start(mon, id, actor, m->id);
-	return CL_OK;
+	refresh_start(mon, v->name, cl->actor, m->id);
 }
 
 /* ------------------------------------------------------------------ cordon */
@@ -279,41 +240,28 @@ answer_set_admin(struct monitor *mon, struct agent *a, int state,
 	    log_q(a->row.agent_id), log_q(a->row.name), row->state, actor);
 }
 
-int
-answer_ctl_cordon(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_cordon(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_ctl_cordon *v)
 {
-	char name[MAX_ID_LEN * 2 + 1], reason[257], actor[ACTOR_MAX];
-	struct revoke_why why = { REVOKE_SCRUB, reason, actor, 0 };
-	struct ctl_client *cl;
+	struct revoke_why why = { REVOKE_SCRUB, v->reason, cl->actor, 0 };
 	struct refusal r;
 	struct agent *a;
-	int state, wait;
+	int state = (int)v->admin;
 
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, name, sizeof(name) - 1);
-	state = buf_get_u8(&m->body);
-	buf_get_str(&m->body, reason, sizeof(reason) - 1);
-	wait = buf_get_bool(&m->body);
-	if (buf_end(&m->body) != CL_OK || state < ADMIN_READY ||
-	    state > ADMIN_DRAINING)
-		return answer_ctl_malformed(mon, m);
-	if ((a = dispatch_find_agent(mon, name, &r)) == NULL) {
+	if ((a = dispatch_find_agent(mon, v->agent, &r)) == NULL) {
 		ctlout_send_err(mon, m->id, &r);
-		return CL_OK;
+		return;
 	}
-	answer_ctl_format_actor(cl, actor);
-	if (reason[0] == '\0')
+	if (v->reason[0] == '\0')
 		why.reason = state == ADMIN_READY ? "" : state ==
 		    ADMIN_CORDONED ? "the device is cordoned" :
 		    "the device is being drained";
-	answer_set_admin(mon, a, state, why.reason, actor);
+	answer_set_admin(mon, a, state, why.reason, cl->actor);
 	why.group = revoke_new_group(mon, m->id);
 	/* Out of rotation means without a single lease. */
 	if (state != ADMIN_READY)
 		revoke_agent(mon, a, &why);
-	revoke_end_group(mon, why.group, wait && state == ADMIN_DRAINING ?
+	revoke_end_group(mon, why.group, v->wait && state == ADMIN_DRAINING ?
 	    a : NULL);
-	return CL_OK;
 }

@@ -29,34 +29,6 @@
 #define NS INT64_C(1000000000)
 #define SECRET_NAMES 64
 
-static void
-answer_refuse_store(struct monitor *mon, uint64_t id)
-{
-	ctlout_refuse(mon, id, "internal", "the hub's store failed: %s",
-	    store_error(mon->store));
-}
-
-static void
-answer_secret_after(struct monitor *mon, uint64_t id, uint64_t aux, int ok)
-{
-	(void)aux;
-	if (!ok)
-		ctlout_refuse(mon, id, "internal", "the hub's store failed: "
-		    "%s", mon->last_error);
-}
-
-/* A row and the end, once what they say is on disk. */
-static void
-answer_send_durable(struct monitor *mon, uint64_t id, uint32_t type,
-    const struct field_table *t, const void *row)
-{
-	mon_add_after(mon, answer_secret_after, id, 0);
-	mon->durable = 1;
-	ctlout_send_row(mon, id, type, t, row, -1);
-	ctlout_send_done(mon, id);
-	mon->durable = 0;
-}
-
 /* The names of a secret's variables, borrowed from a copy. */
 static size_t
 answer_split(char *copy, char *dst[SECRET_NAMES])
@@ -139,7 +111,7 @@ answer_put_secret(struct monitor *mon, uint64_t id, struct store_secret *s,
 		    "remove it first", s->name);
 		return;
 	case CL_DB:
-		answer_refuse_store(mon, id);
+		ctlout_refuse_store(mon, id);
 		return;
 	default:
 		ctlout_refuse(mon, id, "internal", "%s cannot be sealed: %s",
@@ -152,60 +124,48 @@ answer_put_secret(struct monitor *mon, uint64_t id, struct store_secret *s,
 	if ((copy = strdup(s->names)) == NULL)
 		return;
 	answer_fill_secret(&row, s, copy, names);
-	answer_send_durable(mon, id, MSG_ROW_SECRET, &ctl_secret_table, &row);
+	mon_add_after(mon, ctlout_on_commit, id, 0);
+	CTL_DURABLE(mon, id, ROW_SECRET, &row);
 	free(copy);
 }
 
-int
-answer_ctl_secret_put(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_secret_put(struct monitor *mon, struct ctl_client *cl,
+    struct imsg *m, struct msg_ctl_secret_put *v)
 {
-	char name[MAX_NAME_LEN + 1], kind[65], actor[ACTOR_MAX];
 	struct secret value = SECRET_INIT;
 	const struct secret_kind *k;
 	struct store_secret s;
-	struct ctl_client *cl;
 	const char *why;
 	char *names = NULL;
-	uint32_t len;
-	int personal, r;
+	int r;
 
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	len = buf_get_u32(&m->body);
-	buf_get_str(&m->body, name, sizeof(name) - 1);
-	buf_get_str(&m->body, kind, sizeof(kind) - 1);
-	personal = buf_get_bool(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	if ((r = answer_load_secret(m->fd, len, &value)) != CL_OK) {
+	if ((r = answer_load_secret(m->fd, (uint32_t)v->len, &value)) !=
+	    CL_OK)
 		ctlout_refuse(mon, m->id, "usage", "the value cannot be "
 		    "taken: %s", cl_strerror(r));
-		return CL_OK;
-	}
-	if (!answer_is_name(name))
+	else if (!answer_is_name(v->name))
 		ctlout_refuse(mon, m->id, "usage", "%s: a name is letters, "
-		    "digits and . _ -", name);
-	else if ((k = kind_find(kind, &why)) == NULL)
-		ctlout_refuse(mon, m->id, "usage", "--kind %s %s", kind, why);
+		    "digits and . _ -", v->name);
+	else if ((k = kind_find(v->kind, &why)) == NULL)
+		ctlout_refuse(mon, m->id, "usage", "--kind %s %s", v->kind,
+		    why);
 	else if ((why = kind_check(k, &value, &names)) != NULL)
 		ctlout_refuse(mon, m->id, "usage", "the value of %s %s",
-		    name, why);
+		    v->name, why);
 	else {
-		answer_ctl_format_actor(cl, actor);
 		memset(&s, 0, sizeof(s));
-		s.name = name;
-		s.owner = personal ? actor : (char *)(uintptr_t)"";
-		s.kind = kind;
+		s.name = (char *)(uintptr_t)v->name;
+		s.owner = v->personal ? cl->actor : (char *)(uintptr_t)"";
+		s.kind = (char *)(uintptr_t)v->kind;
 		s.names = names;
-		s.created_by = actor;
+		s.created_by = cl->actor;
 		s.updated_at = util_wall_ns();
 		answer_put_secret(mon, m->id, &s, &value);
 		free(s.id);
 	}
 	free(names);
 	secret_clear(&value);
-	return CL_OK;
 }
 
 /* ---------------------------------------------------------------------- ls */
@@ -230,8 +190,7 @@ answer_secrets_slice(struct monitor *mon, struct ctl_job *j)
 			continue;
 		if ((copy = strdup(s.names)) != NULL) {
 			answer_fill_secret(&row, &s, copy, names);
-			ctlout_send_row(mon, j->id, MSG_ROW_SECRET,
-			    &ctl_secret_table, &row, -1);
+			CTL_ROW(mon, j->id, ROW_SECRET, &row, -1);
 		}
 		free(copy);
 		store_secret_clear(&s);
@@ -244,17 +203,15 @@ static int
 answer_find_secret(struct monitor *mon, const struct ctl_client *cl,
     const char *name, struct store_secret *s)
 {
-	char actor[ACTOR_MAX];
 	int r;
 
-	answer_ctl_format_actor(cl, actor);
-	if ((r = store_find_secret(mon->store, name, actor, s)) !=
+	if ((r = store_find_secret(mon->store, name, cl->actor, s)) !=
 	    CL_NOTFOUND)
 		return r;
 	return store_find_secret(mon->store, name, "", s);
 }
 
-static int
+static void
 answer_refuse_secret(struct monitor *mon, uint64_t id, int r,
     const char *name)
 {
@@ -262,41 +219,29 @@ answer_refuse_secret(struct monitor *mon, uint64_t id, int r,
 		ctlout_refuse(mon, id, "secret_not_found",
 		    "there is no secret %s", name);
 	else
-		answer_refuse_store(mon, id);
-	return CL_OK;
+		ctlout_refuse_store(mon, id);
 }
 
-int
-answer_ctl_secrets(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_secrets(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_name *v)
 {
-	char name[MAX_NAME_LEN + 1];
 	struct job_keys k = { NULL, 0, 0 };
 	struct store_secret s;
-	struct ctl_client *cl;
-	struct ctl_job job;
 	int r;
 
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, name, sizeof(name) - 1);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	if (name[0] == '\0')
+	if (v->name[0] == '\0')
 		r = store_list_secrets(mon->store, answer_secrets_on_row, &k);
-	else if ((r = answer_find_secret(mon, cl, name, &s)) == CL_OK) {
+	else if ((r = answer_find_secret(mon, cl, v->name, &s)) == CL_OK) {
 		r = job_keys_add(&k, s.id);
 		store_secret_clear(&s);
 	}
 	if (r != CL_OK) {
 		job_keys_clear(&k);
-		return answer_refuse_secret(mon, m->id, r, name);
+		answer_refuse_secret(mon, m->id, r, v->name);
+		return;
 	}
-	memset(&job, 0, sizeof(job));
-	job.keys = k.v;
-	job.nkeys = k.n;
-	jobs_start(mon, m->id, answer_secrets_slice, &job);
-	return CL_OK;
+	jobs_start_keys(mon, m->id, answer_secrets_slice, &k);
 }
 
 /* ------------------------------------------------------------------ grants */
@@ -336,45 +281,33 @@ answer_grants_slice(struct monitor *mon, struct ctl_job *j)
 		    CL_OK)
 			continue;
 		answer_fill_grant(&row, &g);
-		ctlout_send_row(mon, j->id, MSG_ROW_GRANT, &ctl_grant_table,
-		    &row, -1);
+		CTL_ROW(mon, j->id, ROW_GRANT, &row, -1);
 		store_grant_clear(&g);
 	}
 	return j->next == j->nkeys;
 }
 
-int
-answer_ctl_grants(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_grants(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_name *v)
 {
-	char name[MAX_NAME_LEN + 1];
 	struct job_keys k = { NULL, 0, 0 };
 	struct store_secret s;
-	struct ctl_client *cl;
-	struct ctl_job job;
 	int r = CL_OK;
 
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, name, sizeof(name) - 1);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
 	memset(&s, 0, sizeof(s));
-	if (name[0] != '\0')
-		r = answer_find_secret(mon, cl, name, &s);
+	if (v->name[0] != '\0')
+		r = answer_find_secret(mon, cl, v->name, &s);
 	if (r == CL_OK)
 		r = store_list_grants(mon->store, s.id, answer_grants_on_row,
 		    &k);
 	store_secret_clear(&s);
 	if (r != CL_OK) {
 		job_keys_clear(&k);
-		return answer_refuse_secret(mon, m->id, r, name);
+		answer_refuse_secret(mon, m->id, r, v->name);
+		return;
 	}
-	memset(&job, 0, sizeof(job));
-	job.keys = k.v;
-	job.nkeys = k.n;
-	jobs_start(mon, m->id, answer_grants_slice, &job);
-	return CL_OK;
+	jobs_start_keys(mon, m->id, answer_grants_slice, &k);
 }
 
 /*
@@ -450,7 +383,7 @@ answer_add_grant(struct monitor *mon, uint64_t id,
 	g.revoked_at = UTIL_TIME_ZERO;
 	r = answer_save_grant(mon, &g, req->supersedes);
 	if (r == CL_DB) {
-		answer_refuse_store(mon, id);
+		ctlout_refuse_store(mon, id);
 		return;
 	}
 	if (r != CL_OK) {
@@ -461,63 +394,45 @@ answer_add_grant(struct monitor *mon, uint64_t id,
 		return;
 	}
 	answer_fill_grant(&row, &g);
-	answer_send_durable(mon, id, MSG_ROW_GRANT, &ctl_grant_table, &row);
+	mon_add_after(mon, ctlout_on_commit, id, 0);
+	CTL_DURABLE(mon, id, ROW_GRANT, &row);
 }
 
-static void
-answer_use_grant(struct monitor *mon, uint64_t id,
-    const struct ctl_client *cl, const struct ctl_grant_add *req)
+void
+answer_ctl_grant_add(struct monitor *mon, struct ctl_client *cl,
+    struct imsg *m, struct ctl_grant_add *v)
 {
-	char subject[GRANT_SUBJECT_MAX], actor[ACTOR_MAX];
+	char subject[GRANT_SUBJECT_MAX];
 	char *constraints = NULL;
 	struct store_secret s;
 	const char *why;
 	struct refusal r;
 	int rc;
 
-	answer_ctl_format_actor(cl, actor);
-	why = grant_parse_subject(req->subject != NULL ? req->subject : "",
+	why = grant_parse_subject(v->subject != NULL ? v->subject : "",
 	    subject);
 	if (why != NULL) {
-		ctlout_refuse(mon, id, "usage", "--to %s: %s", req->subject !=
-		    NULL ? req->subject : "", why);
+		ctlout_refuse(mon, m->id, "usage", "--to %s: %s", v->subject !=
+		    NULL ? v->subject : "", why);
 		return;
 	}
-	if ((rc = answer_find_secret(mon, cl, req->secret != NULL ?
-	    req->secret : "", &s)) != CL_OK) {
-		(void)answer_refuse_secret(mon, id, rc, req->secret);
+	if ((rc = answer_find_secret(mon, cl, v->secret != NULL ?
+	    v->secret : "", &s)) != CL_OK) {
+		answer_refuse_secret(mon, m->id, rc, v->secret);
 		return;
 	}
-	rc = grant_format_constraints(req->constraints, req->nconstraints,
+	rc = grant_format_constraints(v->constraints, v->nconstraints,
 	    &constraints, &why);
 	if (rc != CL_OK)
-		ctlout_refuse(mon, id, why != NULL ? "usage" : "internal",
+		ctlout_refuse(mon, m->id, why != NULL ? "usage" : "internal",
 		    "%s", why != NULL ? why : cl_strerror(rc));
-	else if (answer_check_grant(&s, subject, actor, &r))
-		ctlout_send_err(mon, id, &r);
+	else if (answer_check_grant(&s, subject, cl->actor, &r))
+		ctlout_send_err(mon, m->id, &r);
 	else
-		answer_add_grant(mon, id, req, &s, subject, actor,
-		    constraints);
+		answer_add_grant(mon, m->id, v, &s, subject,
+		    cl->actor, constraints);
 	free(constraints);
 	store_secret_clear(&s);
-}
-
-int
-answer_ctl_grant_add(struct monitor *mon, struct child *c, struct imsg *m)
-{
-	struct ctl_grant_add req;
-	struct ctl_client *cl;
-	int r;
-
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	if (field_get(&ctl_grant_add_table, &m->body, &req) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	if ((r = buf_end(&m->body)) == CL_OK)
-		answer_use_grant(mon, m->id, cl, &req);
-	field_clear(&ctl_grant_add_table, &req);
-	return r == CL_OK ? CL_OK : answer_ctl_malformed(mon, m);
 }
 
 /* ---------------------------------------------------------------------- rm */
@@ -542,39 +457,29 @@ answer_end_grant(struct monitor *mon, const struct store_grant *g,
 	return r == CL_STATE ? CL_OK : r;
 }
 
-int
-answer_ctl_grant_rm(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_grant_rm(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_name_reason *v)
 {
-	char id[STORE_ID_MAX], reason[257], actor[ACTOR_MAX];
-	struct revoke_why why = { REVOKE_SCRUB, reason, actor, 0 };
-	struct ctl_client *cl;
+	struct revoke_why why = { REVOKE_SCRUB, v->reason, cl->actor, 0 };
 	struct store_grant g;
 	int r;
 
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, id, sizeof(id) - 1);
-	buf_get_str(&m->body, reason, sizeof(reason) - 1);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	if ((r = store_find_grant(mon->store, id, &g)) != CL_OK) {
+	if ((r = store_find_grant(mon->store, v->name, &g)) != CL_OK) {
 		if (r == CL_NOTFOUND)
 			ctlout_refuse(mon, m->id, "grant_not_found",
-			    "there is no grant %s", id);
+			    "there is no grant %s", v->name);
 		else
-			answer_refuse_store(mon, m->id);
-		return CL_OK;
+			ctlout_refuse_store(mon, m->id);
+		return;
 	}
-	answer_ctl_format_actor(cl, actor);
-	if (reason[0] == '\0')
+	if (v->reason[0] == '\0')
 		why.reason = "the grant was revoked";
 	why.group = revoke_new_group(mon, m->id);
 	if (answer_end_grant(mon, &g, &why) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));
 	revoke_end_group(mon, why.group, NULL);
 	store_grant_clear(&g);
-	return CL_OK;
 }
 
 static void
@@ -607,32 +512,25 @@ answer_del_secret(struct monitor *mon, const struct store_secret *s,
 		    cl_strerror(r));
 }
 
-int
-answer_ctl_secret_rm(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_secret_rm(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_name_reason *v)
 {
-	char name[MAX_NAME_LEN + 1], reason[257], actor[ACTOR_MAX];
-	struct revoke_why why = { REVOKE_SCRUB, reason, actor, 0 };
-	struct ctl_client *cl;
+	struct revoke_why why = { REVOKE_SCRUB, v->reason, cl->actor, 0 };
 	struct store_secret s;
 	int r;
 
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, name, sizeof(name) - 1);
-	buf_get_str(&m->body, reason, sizeof(reason) - 1);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
-	if ((r = answer_find_secret(mon, cl, name, &s)) != CL_OK)
-		return answer_refuse_secret(mon, m->id, r, name);
-	answer_ctl_format_actor(cl, actor);
-	if (reason[0] == '\0')
+	if ((r = answer_find_secret(mon, cl, v->name, &s)) != CL_OK)
+	{
+		answer_refuse_secret(mon, m->id, r, v->name);
+		return;
+	}
+	if (v->reason[0] == '\0')
 		why.reason = "the secret was deleted";
 	log_info("secret-rm", "secret=%s name=%s actor=%s", s.id,
-	    log_q(s.name), actor);
+	    log_q(s.name), cl->actor);
 	why.group = revoke_new_group(mon, m->id);
 	answer_del_secret(mon, &s, &why);
 	revoke_end_group(mon, why.group, NULL);
 	store_secret_clear(&s);
-	return CL_OK;
 }

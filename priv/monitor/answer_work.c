@@ -191,8 +191,7 @@ answer_find_work(struct monitor *mon, uint64_t id, const char *handle_id,
 		ctlout_refuse(mon, id, "handle_not_found",
 		    "there is no handle %s", handle_id);
 	else
-		ctlout_refuse(mon, id, "internal", "the hub's store failed: "
-		    "%s", store_error(mon->store));
+		ctlout_refuse_store(mon, id);
 	return r;
 }
 
@@ -243,8 +242,7 @@ answer_send_work_file(struct monitor *mon, uint64_t id,
 		    cl_strerror(CL_SYSTEM));
 		return;
 	}
-	ctlout_send_row(mon, id, MSG_ROW_WORK_FILE, &ctl_file_table, &row,
-	    fd);
+	CTL_ROW(mon, id, ROW_WORK_FILE, &row, fd);
 	ctlout_send_done(mon, id);
 }
 
@@ -257,8 +255,7 @@ answer_result_what(struct monitor *mon, uint64_t id, int what,
 	int any = work_get_result(w, handle_id, closed, &res);
 
 	if (any)
-		ctlout_send_row(mon, id, MSG_ROW_RESULT, &work_result_table,
-		    &res, -1);
+		CTL_ROW(mon, id, ROW_RESULT, &res, -1);
 	if (what == CTL_WORK_SHOW)
 		ctlout_send_done(mon, id);
 	else if (what == CTL_WORK_BUNDLE) {
@@ -275,24 +272,18 @@ answer_result_what(struct monitor *mon, uint64_t id, int what,
 		answer_send_work_file(mon, id, handle_id, HFILES_PROJECT);
 }
 
-int
-answer_ctl_result(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_result(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_ctl_work *v)
 {
-	char handle_id[MAX_ID_LEN * 2 + 1];
 	struct store_handle row;
 	struct handle *h;
 	struct work *w;
-	int what;
+	int what = (int)v->what;
 
-	(void)c;
-	if (answer_ctl_begin(mon, m) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, handle_id, sizeof(handle_id) - 1);
-	what = buf_get_u8(&m->body);
-	if (buf_end(&m->body) != CL_OK || what > CTL_WORK_PROJECT)
-		return answer_ctl_malformed(mon, m);
-	if (answer_find_work(mon, m->id, handle_id, &h, &w, &row) != CL_OK)
-		return CL_OK;
+	(void)cl;
+	if (answer_find_work(mon, m->id, v->handle, &h, &w, &row) != CL_OK)
+		return;
 	if (h != NULL)
 		answer_result_what(mon, m->id, what, h->row.handle_id,
 		    h->work, handle_is_closed(h));
@@ -300,58 +291,40 @@ answer_ctl_result(struct monitor *mon, struct child *c, struct imsg *m)
 		answer_result_what(mon, m->id, what, row.handle_id, w, 1);
 	work_free(w);
 	store_handle_clear(&row);
-	return CL_OK;
 }
 
-int
-answer_ctl_collected(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_collected(struct monitor *mon, struct ctl_client *cl,
+    struct imsg *m, struct msg_ctl_work *v)
 {
-	char handle_id[MAX_ID_LEN * 2 + 1], actor[ACTOR_MAX];
-	struct ctl_client *cl;
-	struct handle *h;
-	int what;
+	struct handle *h = handles_find_id(&mon->handles, v->handle);
+	int what = (int)v->what;
 
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	buf_get_str(&m->body, handle_id, sizeof(handle_id) - 1);
-	what = buf_get_u8(&m->body);
-	if (buf_end(&m->body) != CL_OK || what == CTL_WORK_SHOW ||
-	    what > CTL_WORK_PROJECT)
-		return answer_ctl_malformed(mon, m);
-	h = handles_find_id(&mon->handles, handle_id);
+	if (what == CTL_WORK_SHOW) {
+		ctlout_refuse(mon, m->id, "protocol", "nothing was taken");
+		return;
+	}
 	if (h != NULL && h->work != NULL && h->work->state == WORK_DONE &&
 	    what == CTL_WORK_BUNDLE)
 		work_drop_bundle(mon, h);
 	else if (h != NULL && what == CTL_WORK_PROJECT)
 		work_drop_project(mon, h);
-	answer_ctl_format_actor(cl, actor);
-	if (h != NULL && store_add_event(mon->store, util_wall_ns(), actor,
+	if (h != NULL && store_add_event(mon->store, util_wall_ns(), cl->actor,
 	    "workload.result_collected", "allow", "handle", h->row.handle_id,
 	    "executor_id", h->row.agent_id, "what", what == CTL_WORK_BUNDLE ?
 	    "bundle" : "project", (char *)NULL) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));
 	ctlout_send_done(mon, m->id);
-	return CL_OK;
 }
 
-int
-answer_ctl_branch(struct monitor *mon, struct child *c, struct imsg *m)
+void
+answer_ctl_branch(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
+    struct msg_memfd *v)
 {
-	struct ctl_client *cl;
-	uint32_t len;
-
-	(void)c;
-	if ((cl = answer_ctl_begin(mon, m)) == NULL)
-		return CL_STATE;
-	len = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		return answer_ctl_malformed(mon, m);
 	if (cl->has_branch)
 		close(cl->branch_fd);
 	cl->branch_fd = imsg_take_fd(m);
-	cl->branch_len = len;
+	cl->branch_len = (uint32_t)v->len;
 	cl->has_branch = 1;
 	ctlout_send_done(mon, m->id);
-	return CL_OK;
 }

@@ -19,7 +19,12 @@
 #define MON_HANDLERS(X)                                                        \
 	X(KEY_READY, answer_key_ready)                                         \
 	X(FENCE_READY, answer_fence_ready)                                     \
-	X(FENCE_ADD_ANS, answer_fence_add)
+	X(FENCE_ADD_ANS, answer_fence_add)                                     \
+	X(CTL_READY, answer_ctl_ready)                                         \
+	X(CTL_CLIENT, answer_ctl_client)                                       \
+	X(CTL_GONE, answer_ctl_gone)                                           \
+	X(CTL_PACE_ANS, answer_ctl_pace)                                       \
+	X(CTL_HELLO, answer_ctl_hello)
 
 #define X(name, fn)                                                            \
 	int fn(struct monitor *mon, struct child *c, struct imsg *m,           \
@@ -37,29 +42,56 @@ mon_handler_fn answer_auth, answer_hello, answer_session_up,
 /* answer_handle.c: what becomes of handles */
 mon_handler_fn answer_start_ans, answer_device_ans, answer_handle_status,
     answer_handle_progress, answer_handle_files, answer_handle_lost;
-/* answer_ctl.c, answer_ctl_list.c, answer_ctl_run.c, answer_ctl_admin.c */
-mon_handler_fn answer_ctl_ready, answer_ctl_client, answer_ctl_gone,
-    answer_ctl_pace, answer_ctl_hello, answer_ctl_status,
-    answer_ctl_agents, answer_ctl_run, answer_ctl_ps, answer_ctl_show,
-    answer_ctl_wait, answer_ctl_logs, answer_ctl_signal,
-    answer_ctl_inventory, answer_ctl_audit, answer_ctl_verify,
-    answer_ctl_reload, answer_ctl_mint, answer_ctl_enrollments,
-    answer_ctl_revoke, answer_ctl_quit;
-/* answer_ctl_ban.c */
-mon_handler_fn answer_ctl_ban, answer_ctl_unban, answer_ctl_bans,
-    answer_ctl_delete;
-/* answer_secret.c, answer_lease.c */
-mon_handler_fn answer_ctl_secret_put, answer_ctl_secrets,
-    answer_ctl_secret_rm, answer_ctl_grant_add, answer_ctl_grants,
-    answer_ctl_grant_rm, answer_ctl_leases, answer_ctl_lease_revoke,
-    answer_ctl_lease_refresh, answer_ctl_cordon, answer_revoke_ans,
-    answer_refresh_ans;
-/* answer_work.c */
-mon_handler_fn answer_result_take, answer_result_end, answer_result_failed,
-    answer_project, answer_ctl_result, answer_ctl_collected,
-    answer_ctl_branch;
-/* abandon.c */
-mon_handler_fn answer_ctl_abandon;
+/* answer_lease.c, answer_work.c */
+mon_handler_fn answer_revoke_ans, answer_refresh_ans, answer_result_take,
+    answer_result_end, answer_result_failed, answer_project;
+
+/*
+ * The requests of operators: row and function.  Whoever asks may; a body
+ * that does not decode is the operator's fault, is said to it and comes no
+ * further.  Each sends exactly one end of an answer to m->id, now or later.
+ */
+#define CTL_HANDLERS(X)                                                        \
+	X(CTL_STATUS, answer_ctl_status)                                       \
+	X(CTL_AGENTS, answer_ctl_agents)                                       \
+	X(CTL_RUN, answer_ctl_run)                                             \
+	X(CTL_PS, answer_ctl_ps)                                               \
+	X(CTL_SHOW, answer_ctl_show)                                           \
+	X(CTL_WAIT, answer_ctl_wait)                                           \
+	X(CTL_LOGS, answer_ctl_logs)                                           \
+	X(CTL_SIGNAL, answer_ctl_signal)                                       \
+	X(CTL_INVENTORY, answer_ctl_inventory)                                 \
+	X(CTL_AUDIT, answer_ctl_audit)                                         \
+	X(CTL_VERIFY, answer_ctl_verify)                                       \
+	X(CTL_RELOAD, answer_ctl_reload)                                       \
+	X(CTL_MINT, answer_ctl_mint)                                           \
+	X(CTL_ENROLLMENTS, answer_ctl_enrollments)                             \
+	X(CTL_REVOKE, answer_ctl_revoke)                                       \
+	X(CTL_QUIT, answer_ctl_quit)                                           \
+	X(CTL_SECRET_PUT, answer_ctl_secret_put)                               \
+	X(CTL_SECRETS, answer_ctl_secrets)                                     \
+	X(CTL_SECRET_RM, answer_ctl_secret_rm)                                 \
+	X(CTL_GRANT_ADD, answer_ctl_grant_add)                                 \
+	X(CTL_GRANTS, answer_ctl_grants)                                       \
+	X(CTL_GRANT_RM, answer_ctl_grant_rm)                                   \
+	X(CTL_LEASES, answer_ctl_leases)                                       \
+	X(CTL_LEASE_REVOKE, answer_ctl_lease_revoke)                           \
+	X(CTL_LEASE_REFRESH, answer_ctl_lease_refresh)                         \
+	X(CTL_CORDON, answer_ctl_cordon)                                       \
+	X(CTL_ABANDON, answer_ctl_abandon)                                     \
+	X(CTL_BAN, answer_ctl_ban)                                             \
+	X(CTL_UNBAN, answer_ctl_unban)                                         \
+	X(CTL_BANS, answer_ctl_bans)                                           \
+	X(CTL_DELETE, answer_ctl_delete)                                       \
+	X(CTL_RESULT, answer_ctl_result)                                       \
+	X(CTL_COLLECTED, answer_ctl_collected)                                 \
+	X(CTL_BRANCH, answer_ctl_branch)
+
+#define X(name, fn)                                                            \
+	void fn(struct monitor *mon, struct ctl_client *cl, struct imsg *m,    \
+	    msg_of_##name *v);
+CTL_HANDLERS(X)
+#undef X
 
 /* The session a worker speaks of: its own, else NULL. */
 struct session *answer_find_session(struct monitor *mon,
@@ -78,11 +110,5 @@ int answer_find_session_handle(struct monitor *mon, const struct child *c,
  */
 struct ctl_client *answer_ctl_begin(struct monitor *mon,
     const struct imsg *m);
-/* A body that does not decode is the operator's fault: say so. */
-int answer_ctl_malformed(struct monitor *mon, const struct imsg *m);
-/* "uid:1000" for records; dst[32]. */
-#define ACTOR_MAX 32
-void answer_ctl_format_actor(const struct ctl_client *c,
-    char dst[ACTOR_MAX]);
 
 #endif

@@ -8,6 +8,7 @@
  */
 #include "clients.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,13 +34,13 @@ clients_find(struct monitor *mon, uint32_t client)
 }
 
 int
-clients_add(struct monitor *mon, const struct ctl_client *init)
+clients_add(struct monitor *mon, const struct msg_ctl_client *who)
 {
 	struct ctl_client *c;
 	size_t n = 0;
 
 	LIST_FOREACH(c, &mon->clients, entry) {
-		if (c->client == init->client)
+		if (c->client == who->client)
 			return CL_EXISTS;
 		n++;
 	}
@@ -47,7 +48,9 @@ clients_add(struct monitor *mon, const struct ctl_client *init)
 		return CL_LIMIT;
 	if ((c = calloc(1, sizeof(*c))) == NULL)
 		return CL_NOMEM;
-	*c = *init;
+	c->client = (uint32_t)who->client;
+	c->role = (int)who->role;
+	snprintf(c->actor, sizeof(c->actor), "uid:%u", (unsigned int)who->uid);
 	LIST_INSERT_HEAD(&mon->clients, c, entry);
 	return CL_OK;
 }
@@ -127,8 +130,7 @@ job_run(struct monitor *mon, struct ctl_job *j)
 	if (r == 0) {
 		if (!j->busy) {
 			j->paced = 1;
-			mon_send(mon_get_ctl(mon), MSG_CTL_PACE, j->id, NULL,
-			    -1);
+			MON_SEND(mon_get_ctl(mon), CTL_PACE, j->id, NULL, -1);
 		}
 		return;
 	}
@@ -175,6 +177,15 @@ jobs_start(struct monitor *mon, uint64_t id, ctl_job_fn *fn,
 	j->fn = fn;
 	TAILQ_INSERT_TAIL(&mon->jobs, j, entry);
 	job_run(mon, j);
+}
+
+void
+jobs_start_keys(struct monitor *mon, uint64_t id, ctl_job_fn *fn,
+    const struct job_keys *keys)
+{
+	struct ctl_job job = { .keys = keys->v, .nkeys = keys->n };
+
+	jobs_start(mon, id, fn, &job);
 }
 
 int

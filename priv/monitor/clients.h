@@ -14,14 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/msg/msgcat.h"
+
 struct monitor;
+
+#define ACTOR_MAX 32
 
 struct ctl_client {
 	LIST_ENTRY(ctl_client) entry;
 	uint32_t client;
-	uint32_t uid;
-	uint32_t pid;
 	int role;		/* ROLE_* */
+	char actor[ACTOR_MAX];	/* "uid:1000", for records */
 	int has_branch;		/* CTL_BRANCH came; branch_fd is open */
 	int branch_fd;
 	uint32_t branch_len;
@@ -29,7 +32,7 @@ struct ctl_client {
 LIST_HEAD(ctl_client_list, ctl_client);
 
 /* CL_EXISTS, CL_LIMIT, CL_NOMEM */
-int clients_add(struct monitor *mon, const struct ctl_client *c);
+int clients_add(struct monitor *mon, const struct msg_ctl_client *who);
 struct ctl_client *clients_find(struct monitor *mon, uint32_t client);
 /* It is gone: forget it, and everything that waits for it. */
 void clients_del(struct monitor *mon, uint32_t client);
@@ -65,6 +68,10 @@ TAILQ_HEAD(ctl_job_list, ctl_job);
 /* Takes keys (may be NULL) and state.  Runs the first slice at once. */
 void jobs_start(struct monitor *mon, uint64_t id, ctl_job_fn *fn,
     const struct ctl_job *init);
+/* The same with keys alone, which are taken. */
+struct job_keys;
+void jobs_start_keys(struct monitor *mon, uint64_t id, ctl_job_fn *fn,
+    const struct job_keys *keys);
 /* CTL_PACE_ANS: CL_FORMAT when nothing waits for it. */
 int jobs_on_pace(struct monitor *mon, uint64_t id);
 /* Slices of busy jobs; 1 when there are any left. */

@@ -30,16 +30,16 @@
 
 void
 ctlout_send_row(struct monitor *mon, uint64_t id, uint32_t type,
-    const struct field_table *t, const void *row, int fd)
+    const void *row, int fd)
 {
 	struct buf b;
+	int r;
 
 	buf_init(&b, MSG_BODY_MAX);
-	field_put(t, row, &b);
-	if (buf_error(&b) != CL_OK) {
+	if ((r = msg_put(type, row, &b)) != CL_OK) {
 		/* A row that does not fit is a row the list goes without. */
-		log_warn("row-too-big", "row=%s reason=%s", t->name,
-		    cl_strerror(buf_error(&b)));
+		log_warn("row-too-big", "row=%s reason=%s",
+		    msgcat_name(type), cl_strerror(r));
 		buf_clear(&b);
 		if (fd != -1)
 			close(fd);
@@ -51,19 +51,42 @@ ctlout_send_row(struct monitor *mon, uint64_t id, uint32_t type,
 void
 ctlout_send_done(struct monitor *mon, uint64_t id)
 {
-	mon_send(mon_get_ctl(mon), MSG_CTL_DONE, id, NULL, -1);
+	MON_SEND(mon_get_ctl(mon), CTL_DONE, id, NULL, -1);
+}
+
+void
+ctlout_send_durable(struct monitor *mon, uint64_t id, uint32_t type,
+    const void *row)
+{
+	mon->durable = 1;
+	if (row != NULL)
+		ctlout_send_row(mon, id, type, row, -1);
+	ctlout_send_done(mon, id);
+	mon->durable = 0;
+}
+
+void
+ctlout_on_commit(struct monitor *mon, uint64_t id, uint64_t aux, int ok)
+{
+	(void)aux;
+	if (!ok)
+		ctlout_refuse(mon, id, "internal", "the hub's store failed: "
+		    "%s", mon->last_error);
 }
 
 void
 ctlout_send_err(struct monitor *mon, uint64_t id, const struct refusal *r)
 {
-	struct buf b;
+	struct msg_ctl_err err = { r->code, r->message, r->remedy };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, r->code);
-	buf_put_str(&b, r->message);
-	buf_put_str(&b, r->remedy);
-	mon_send(mon_get_ctl(mon), MSG_CTL_ERR, id, &b, -1);
+	MON_SEND(mon_get_ctl(mon), CTL_ERR, id, &err, -1);
+}
+
+void
+ctlout_refuse_store(struct monitor *mon, uint64_t id)
+{
+	ctlout_refuse(mon, id, "internal", "the hub's store failed: %s",
+	    store_error(mon->store));
 }
 
 void
@@ -90,8 +113,7 @@ ctlout_send_result(struct monitor *mon, uint64_t id, const struct work *w,
 
 	if (work_get_result(w, h->handle_id, h->closed_at != UTIL_TIME_ZERO,
 	    &row))
-		ctlout_send_row(mon, id, MSG_ROW_RESULT, &work_result_table,
-		    &row, -1);
+		CTL_ROW(mon, id, ROW_RESULT, &row, -1);
 }
 
 static void
@@ -124,7 +146,7 @@ ctlout_send_leased(struct monitor *mon, uint64_t id, struct ctl_handle *row,
 	size_t i;
 
 	row->nleases = lease_find_ids(bindings, &row->leases);
-	ctlout_send_row(mon, id, MSG_ROW_HANDLE, &ctl_handle_table, row, -1);
+	CTL_ROW(mon, id, ROW_HANDLE, row, -1);
 	for (i = 0; i < row->nleases; i++)
 		free(row->leases[i]);
 	free(row->leases);
@@ -251,7 +273,7 @@ ctlout_send_agent(struct monitor *mon, uint64_t id, const struct agent *a)
 		    a->dup_peers != NULL ? a->dup_peers : "several hosts");
 		issues[row.nissues++] = dup;
 	}
-	ctlout_send_row(mon, id, MSG_ROW_AGENT, &ctl_agent_table, &row, fd);
+	CTL_ROW(mon, id, ROW_AGENT, &row, fd);
 	if (have_caps)
 		caps_clear(&caps);
 	free(labels);
@@ -271,7 +293,7 @@ ctlout_send_event(struct monitor *mon, uint64_t id, const char *event,
 	row.at = util_wall_ns();
 	row.pid = h->row.pid;
 	row.started_at = h->row.started_at;
-	ctlout_send_row(mon, id, MSG_ROW_EVENT, &ctl_event_table, &row, -1);
+	CTL_ROW(mon, id, ROW_EVENT, &row, -1);
 }
 
 int
@@ -288,8 +310,7 @@ ctlout_send_files(struct monitor *mon, uint64_t id, const char *handle_id)
 		close(log_fd);
 		return r;
 	}
-	ctlout_send_row(mon, id, MSG_ROW_LOG, &ctl_file_table, &row, log_fd);
-	ctlout_send_row(mon, id, MSG_ROW_INDEX, &ctl_file_table, &row,
-	    index_fd);
+	CTL_ROW(mon, id, ROW_LOG, &row, log_fd);
+	CTL_ROW(mon, id, ROW_INDEX, &row, index_fd);
 	return CL_OK;
 }

@@ -10,19 +10,33 @@
 
 #include <stdint.h>
 
+#include "common/msg/msgcat.h"
+
 struct agent;
-struct field_table;
 struct handle;
 struct monitor;
 struct refusal;
 struct store_handle;
 
-/* A row from its struct and table; takes fd (-1: none). */
+/* A row from its struct; takes fd (-1: none). */
 void ctlout_send_row(struct monitor *mon, uint64_t id, uint32_t type,
-    const struct field_table *t, const void *row, int fd);
+    const void *row, int fd);
+#define CTL_ROW(mon, id, name, row, fd)                                        \
+	ctlout_send_row(mon, id, MSG_##name, MSG_BODY(name, row), fd)
 void ctlout_send_done(struct monitor *mon, uint64_t id);
+/* A row (NULL: none) and the end of the answer, once what they say is on
+ * disk.  Dropped when it does not get there: say so with mon_add_after() of
+ * ctlout_on_commit, or what calls it. */
+void ctlout_send_durable(struct monitor *mon, uint64_t id, uint32_t type,
+    const void *row);
+#define CTL_DURABLE(mon, id, name, row)                                        \
+	ctlout_send_durable(mon, id, MSG_##name, MSG_BODY(name, row))
+void ctlout_on_commit(struct monitor *mon, uint64_t id, uint64_t aux,
+    int ok);
 void ctlout_send_err(struct monitor *mon, uint64_t id,
     const struct refusal *r);
+/* What the store says it is about. */
+void ctlout_refuse_store(struct monitor *mon, uint64_t id);
 /* A refusal in one call. */
 void ctlout_refuse(struct monitor *mon, uint64_t id, const char *code,
     const char *fmt, ...) __attribute__((__format__(__printf__, 4, 5)));

@@ -12,7 +12,7 @@
 
 struct agent;
 struct handle;
-struct lease_want;
+struct msg_want;
 struct monitor;
 struct refusal;
 struct spec;
@@ -24,7 +24,7 @@ struct dispatch {
 	const char *name;	/* the operator's name for it; "" */
 	int detach;
 	struct spec *spec;	/* handle_id and leases are filled in here */
-	const struct lease_want *wants;	/* --secret */
+	const struct msg_want *wants;	/* --secret */
 	size_t nwants;
 	int branch_fd;		/* the bundle of a shipped branch; -1 */
 	uint32_t branch_len;

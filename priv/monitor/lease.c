@@ -36,7 +36,7 @@
 /* ---------------------------------------------------------------- planning */
 
 static int
-lease_find_secret(struct monitor *mon, const struct lease_want *w,
+lease_find_secret(struct monitor *mon, const struct msg_want *w,
     const char *actor, struct store_secret *row)
 {
 	const char *owner = w->owner;
@@ -46,33 +46,28 @@ lease_find_secret(struct monitor *mon, const struct lease_want *w,
 		owner = "";
 	else if (owner[0] == '\0') {
 		/* A personal one hides a shared one of the same name. */
-		r = store_find_secret(mon->store, w->name, actor, row);
+		r = store_find_secret(mon->store, w->secret, actor, row);
 		if (r != CL_NOTFOUND)
 			return r;
 	}
-	return store_find_secret(mon->store, w->name, owner, row);
+	return store_find_secret(mon->store, w->secret, owner, row);
 }
 
 int
 lease_find_secrets(struct monitor *mon, struct lease_plan *p,
-    const struct lease_want *wants, size_t nwants, struct refusal *r)
+    const struct msg_want *wants, size_t nwants, struct refusal *r)
 {
 	const struct secret_kind *k;
 	const char *why;
 	size_t i;
 	int rc;
 
-	if (nwants > LEASE_ITEMS_MAX) {
-		refuse_set(r, "usage", "a run may borrow %d secrets at most",
-		    LEASE_ITEMS_MAX);
-		return 1;
-	}
 	for (i = 0; i < nwants; i++) {
 		rc = lease_find_secret(mon, &wants[i], p->actor,
 		    &p->items[i].secret);
 		if (rc == CL_NOTFOUND) {
 			refuse_set(r, "secret_not_found", "there is no secret "
-			    "%s", wants[i].name);
+			    "%s", wants[i].secret);
 			return 1;
 		}
 		if (rc != CL_OK) {
@@ -81,10 +76,10 @@ lease_find_secrets(struct monitor *mon, struct lease_plan *p,
 			return 1;
 		}
 		p->n = i + 1;
-		p->items[i].mode = wants[i].mode;
+		p->items[i].mode = (uint32_t)wants[i].mode;
 		if ((k = kind_find(p->items[i].secret.kind, &why)) == NULL) {
 			refuse_set(r, "usage", "the kind %s of %s %s",
-			    p->items[i].secret.kind, wants[i].name, why);
+			    p->items[i].secret.kind, wants[i].secret, why);
 			return 1;
 		}
 		if (k->file != NULL && p->nfiles++ > 0 && i > 0 &&
@@ -102,7 +97,7 @@ lease_plan_clear(struct lease_plan *p)
 {
 	size_t i;
 
-	for (i = 0; i < LEASE_ITEMS_MAX; i++)
+	for (i = 0; i < MAX_WANTS; i++)
 		store_secret_clear(&p->items[i].secret);
 	free(p->project);
 	memset(p, 0, sizeof(*p));

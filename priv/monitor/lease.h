@@ -12,7 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/limits.h"
 #include "common/base/secret.h"
+#include "common/msg/msgcat.h"
 #include "grant.h"
 
 #include "store/db/store.h"
@@ -29,7 +31,6 @@ struct spec_secret_file;
 struct store_item;
 struct store_lease;
 
-#define LEASE_ITEMS_MAX 16	/* secrets of one run */
 #define LEASE_DIR_MAX 128
 
 /* The monitor's part of it. */
@@ -39,13 +40,6 @@ struct leases {
 	int64_t janitor_at;		/* monotonic ms */
 	int64_t keepalive_at;
 	int64_t clock;		/* util_wall_offset_ns() at the last look */
-};
-
-/* run --secret NAME[:owner=,mode=] */
-struct lease_want {
-	const char *name;
-	const char *owner;	/* "": mine, else shared; "shared"; "uid:N" */
-	uint32_t mode;		/* of its file; 0: 0600 */
 };
 
 struct lease_plan_item {
@@ -61,7 +55,7 @@ struct lease_plan {
 	char actor[64];
 	char *project;
 	int64_t now, expires_at;	/* wall ns */
-	struct lease_plan_item items[LEASE_ITEMS_MAX];
+	struct lease_plan_item items[MAX_WANTS];
 	size_t n;
 	unsigned int nfiles;		/* for the gates */
 	char repo[256];			/* owner/name of the workspace */
@@ -86,7 +80,7 @@ void lease_sweep(struct monitor *mon, int64_t before);
  * before lease_record but denials, which stay whatever happens.
  */
 int lease_find_secrets(struct monitor *mon, struct lease_plan *p,
-    const struct lease_want *wants, size_t nwants, struct refusal *r);
+    const struct msg_want *wants, size_t nwants, struct refusal *r);
 /* The same for the credential a git workspace names (--grant). */
 int lease_find_workspace(struct monitor *mon, struct lease_plan *p,
     const struct spec *spec, struct refusal *r);

@@ -74,7 +74,7 @@ struct lease_env {
 	struct spec *spec;
 	struct spec_secret *binding;
 	const struct grant_terms *terms;
-	char redact[KIND_VARS_MAX * LEASE_ITEMS_MAX * 64];
+	char redact[KIND_VARS_MAX * MAX_WANTS * 64];
 	size_t nbefore;		/* variables of the operator's own */
 	const char *twice;	/* set by two secrets; borrowed from env */
 };

@@ -91,9 +91,9 @@ lease_find_workspace(struct monitor *mon, struct lease_plan *p,
 		    w->repo != NULL ? w->repo : "");
 		return 1;
 	}
-	if (p->n == LEASE_ITEMS_MAX) {
+	if (p->n == MAX_WANTS) {
 		refuse_set(r, "usage", "a run may borrow %d secrets at most",
-		    LEASE_ITEMS_MAX);
+		    MAX_WANTS);
 		return 1;
 	}
 	item = &p->items[p->n];

@@ -24,6 +24,7 @@
 #include "common/msg/msgcat.h"
 #include "answers.h"
 #include "boot.h"
+#include "ctlout.h"
 #include "life.h"
 #include "setup.h"
 
@@ -77,45 +78,6 @@ static mon_handler_fn *const mon_handlers[MON_TYPES] = {
 	[MSG_RESULT_FAILED] = answer_result_failed,
 	[MSG_PROJECT] = answer_project,
 	[MSG_PENALTY] = answer_penalty,
-	[MSG_CTL_READY] = answer_ctl_ready,
-	[MSG_CTL_CLIENT] = answer_ctl_client,
-	[MSG_CTL_GONE] = answer_ctl_gone,
-	[MSG_CTL_PACE_ANS] = answer_ctl_pace,
-	[MSG_CTL_HELLO] = answer_ctl_hello,
-	[MSG_CTL_STATUS] = answer_ctl_status,
-	[MSG_CTL_AGENTS] = answer_ctl_agents,
-	[MSG_CTL_RUN] = answer_ctl_run,
-	[MSG_CTL_PS] = answer_ctl_ps,
-	[MSG_CTL_SHOW] = answer_ctl_show,
-	[MSG_CTL_WAIT] = answer_ctl_wait,
-	[MSG_CTL_LOGS] = answer_ctl_logs,
-	[MSG_CTL_SIGNAL] = answer_ctl_signal,
-	[MSG_CTL_INVENTORY] = answer_ctl_inventory,
-	[MSG_CTL_AUDIT] = answer_ctl_audit,
-	[MSG_CTL_VERIFY] = answer_ctl_verify,
-	[MSG_CTL_RELOAD] = answer_ctl_reload,
-	[MSG_CTL_MINT] = answer_ctl_mint,
-	[MSG_CTL_ENROLLMENTS] = answer_ctl_enrollments,
-	[MSG_CTL_REVOKE] = answer_ctl_revoke,
-	[MSG_CTL_BAN] = answer_ctl_ban,
-	[MSG_CTL_UNBAN] = answer_ctl_unban,
-	[MSG_CTL_BANS] = answer_ctl_bans,
-	[MSG_CTL_DELETE] = answer_ctl_delete,
-	[MSG_CTL_ABANDON] = answer_ctl_abandon,
-	[MSG_CTL_RESULT] = answer_ctl_result,
-	[MSG_CTL_COLLECTED] = answer_ctl_collected,
-	[MSG_CTL_BRANCH] = answer_ctl_branch,
-	[MSG_CTL_QUIT] = answer_ctl_quit,
-	[MSG_CTL_SECRET_PUT] = answer_ctl_secret_put,
-	[MSG_CTL_SECRETS] = answer_ctl_secrets,
-	[MSG_CTL_SECRET_RM] = answer_ctl_secret_rm,
-	[MSG_CTL_GRANT_ADD] = answer_ctl_grant_add,
-	[MSG_CTL_GRANTS] = answer_ctl_grants,
-	[MSG_CTL_GRANT_RM] = answer_ctl_grant_rm,
-	[MSG_CTL_LEASES] = answer_ctl_leases,
-	[MSG_CTL_LEASE_REVOKE] = answer_ctl_lease_revoke,
-	[MSG_CTL_LEASE_REFRESH] = answer_ctl_lease_refresh,
-	[MSG_CTL_CORDON] = answer_ctl_cordon,
 };
 
 /* Each with its own type of body. */
@@ -130,9 +92,21 @@ typedef int mon_body_fn(struct monitor *, struct child *, struct imsg *,
 	}
 MON_HANDLERS(X)
 #undef X
+#define X(name, fn)                                                            \
+	static int                                                             \
+	mon_on_##name(struct monitor *mon, struct child *c, struct imsg *m,    \
+	    union msg_any *v)                                                  \
+	{                                                                      \
+		(void)c;                                                       \
+		fn(mon, answer_ctl_begin(mon, m), m, &v->name);                \
+		return CL_OK;                                                  \
+	}
+CTL_HANDLERS(X)
+#undef X
 static mon_body_fn *const mon_bodies[MON_TYPES] = {
 #define X(name, fn) [MSG_##name] = mon_on_##name,
 	MON_HANDLERS(X)
+	CTL_HANDLERS(X)
 #undef X
 };
 
@@ -390,6 +364,9 @@ mon_handle(struct child *c, struct imsg *m, union msg_any *v)
 {
 	mon_handler_fn *fn = mon_find_handler(m->type);
 
+	if (msgcat_role(m->type) != ROLE_NONE &&
+	    answer_ctl_begin(c->mon, m) == NULL)
+		return CL_STATE;
 	if (m->type < MON_TYPES && mon_bodies[m->type] != NULL)
 		return mon_bodies[m->type](c->mon, c, m, v);
 	/* The unit test demands one for each row. */

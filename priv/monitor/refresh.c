@@ -344,8 +344,7 @@ refresh_finish(struct monitor *mon, struct refresh *f, int result,
 	refresh_audit(mon, f, "end", rep->unsupported || (rep->error != NULL &&
 	    rep->error[0] != '\0') ? "deny" : "allow", rep->error);
 	if (f->ctl != 0) {
-		ctlout_send_row(mon, f->ctl, MSG_ROW_REFRESHED,
-		    &ctl_refreshed_table, &row, -1);
+		CTL_ROW(mon, f->ctl, ROW_REFRESHED, &row, -1);
 		ctlout_send_done(mon, f->ctl);
 	}
 	refresh_free(mon, f);

@@ -12,8 +12,8 @@
 
 struct refusal {
 	const char *code;		/* constant; NULL: no refusal */
-	char message[MAX_ERROR_TEXT_LEN + 512];
-	char remedy[512];
+	char message[MAX_CTL_ERROR_LEN + 1];
+	char remedy[MAX_CTL_REMEDY_LEN + 1];
 };
 
 /* Fill in; the remedy is the one of the code. */

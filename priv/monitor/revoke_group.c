@@ -192,8 +192,7 @@ revoke_send_row(struct monitor *mon, uint64_t ctl,
 	row.error = v->error;
 	row.widened = v->widened;
 	mon->durable = 1;
-	ctlout_send_row(mon, ctl, MSG_ROW_OUTCOME, &ctl_outcome_table, &row,
-	    -1);
+	CTL_ROW(mon, ctl, ROW_OUTCOME, &row, -1);
 	mon->durable = 0;
 	free(env);
 	free(killed);

@@ -307,13 +307,14 @@ setup_find_group(const char *name)
 static void
 setup_send_ctl_config(struct child *c)
 {
-	struct buf b;
+	const struct hub_conf *conf = &c->mon->conf;
+	struct msg_ctl_config v = {
+		.operator_gid = setup_find_group(conf->operator_group),
+		.viewer_gid = setup_find_group(conf->viewer_group),
+		.log_level = config_log_level(conf),
+	};
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, setup_find_group(c->mon->conf.operator_group));
-	buf_put_u32(&b, setup_find_group(c->mon->conf.viewer_group));
-	buf_put_u8(&b, (uint8_t)config_log_level(&c->mon->conf));
-	mon_send(c, MSG_CTL_CONFIG, 0, &b, -1);
+	MON_SEND(c, CTL_CONFIG, 0, &v, -1);
 }
 
 static void

@@ -38,37 +38,41 @@ hub_mint(struct enroll *e, const struct ctl_mint *m, struct ctl_minted *row)
 	static const struct row_kind kind = { .type = MSG_ROW_MINT,
 		.fields = &ctl_minted_table };
 
-	field_put(&ctl_mint_table, m, &e->t.body);
-	return tool_ask_one(&e->t, MSG_CTL_MINT, -1, &kind, row);
+	return tool_ask_one(&e->t, TOOL_REQUEST(CTL_MINT, m), -1, &kind,
+	    row);
 }
 
 static int
 hub_revoke(struct enroll *e, const char *id, const char *reason, int forget,
     struct ctl_revoked *row)
 {
-	buf_put_str(&e->t.body, id);
-	buf_put_str(&e->t.body, reason);
+	struct msg_ctl_end req = { id, reason };
+
 	return tool_ask_one(&e->t, forget ? MSG_CTL_DELETE : MSG_CTL_REVOKE,
-	    -1, &enroll_revoked_kind, row);
+	    &req, -1, &enroll_revoked_kind, row);
 }
 
 static int
 hub_ban(struct enroll *e, const char *what, const char *reason,
     struct ctl_ban *row)
 {
-	buf_put_str(&e->t.body, what);
+	struct msg_ctl_end ban = { what, reason };
+	struct msg_name unban = { what };
+
 	if (reason != NULL)
-		buf_put_str(&e->t.body, reason);
-	return tool_ask_one(&e->t, reason != NULL ? MSG_CTL_BAN :
-	    MSG_CTL_UNBAN, -1, &enroll_ban_kind, row);
+		return tool_ask_one(&e->t, TOOL_REQUEST(CTL_BAN, &ban), -1,
+		    &enroll_ban_kind, row);
+	return tool_ask_one(&e->t, TOOL_REQUEST(CTL_UNBAN, &unban), -1,
+	    &enroll_ban_kind, row);
 }
 
 static int
 hub_list(struct enroll *e, const struct row_kind *k, row_fn *fn, void *arg)
 {
-	if (k->ask == MSG_CTL_AGENTS)
-		buf_put_str(&e->t.body, "");	/* all of them */
-	return tool_ask(&e->t, k->ask, -1, k, fn, arg);
+	static const struct msg_name all = { "" };
+
+	return tool_ask(&e->t, k->ask, k->ask == MSG_CTL_AGENTS ? &all : NULL,
+	    -1, k, fn, arg);
 }
 
 /* ROW_WORKERs follow the ROW_STATUS; only the latter knows the URL. */
@@ -81,7 +85,8 @@ hub_server(struct enroll *e, char **serverp)
 	int r;
 
 	*serverp = NULL;
-	if ((r = tool_ask_one(&e->t, MSG_CTL_STATUS, -1, &kind, &st)) !=
+	if ((r = tool_ask_one(&e->t, TOOL_REQUEST(CTL_STATUS, NULL), -1,
+	    &kind, &st)) !=
 	    EXIT_DONE)
 		return r;
 	*serverp = st.server;

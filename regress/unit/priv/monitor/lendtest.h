@@ -46,19 +46,22 @@ answer(uint64_t id, uint32_t row, struct imsg *m)
 }
 
 UNIT_STATIC void
-put_secret(const char *name, const char *kind, const char *text)
+say_secret(uint64_t id, const char *name, const char *kind, int personal,
+    const char *text)
 {
-	struct imsg m;
-	struct buf b;
+	struct msg_ctl_secret_put v = { strlen(text), name, kind, personal };
 	int fd;
 
 	ASSERT_INT_EQ(util_make_memfd(text, strlen(text), &fd), CL_OK);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, (uint32_t)strlen(text));
-	buf_put_str(&b, name);
-	buf_put_str(&b, kind);
-	buf_put_u8(&b, 0);
-	mt_say(1, MSG_CTL_SECRET_PUT, MT_ID(1, 10), &b, fd);
+	MT_SAY(1, CTL_SECRET_PUT, id, &v, fd);
+}
+
+UNIT_STATIC void
+put_secret(const char *name, const char *kind, const char *text)
+{
+	struct imsg m;
+
+	say_secret(MT_ID(1, 10), name, kind, 0, text);
 	ASSERT_INT_EQ(answer(MT_ID(1, 10), MSG_ROW_SECRET, &m),
 	    MSG_ROW_SECRET);
 	mt_drain(1);
@@ -68,49 +71,29 @@ UNIT_STATIC void
 add_grant(const char *name, const char *subject, int64_t ttl)
 {
 	struct ctl_grant_add req;
-	struct ctl_grant g;
 	struct imsg m;
-	struct buf b;
 
 	memset(&req, 0, sizeof(req));
 	req.secret = (char *)(uintptr_t)name;
 	req.subject = (char *)(uintptr_t)subject;
 	req.ttl_s = ttl;
-	buf_init(&b, MSG_BODY_MAX);
-	field_put(&ctl_grant_add_table, &req, &b);
-	mt_say(1, MSG_CTL_GRANT_ADD, MT_ID(1, 11), &b, -1);
+	MT_SAY(1, CTL_GRANT_ADD, MT_ID(1, 11), &req, -1);
 	ASSERT_INT_EQ(answer(MT_ID(1, 11), MSG_ROW_GRANT, &m),
 	    MSG_ROW_GRANT);
-	ASSERT_INT_EQ(field_get(&ctl_grant_table, &m.body, &g), CL_OK);
-	snprintf(grant_id, sizeof(grant_id), "%s", g.grant_id);
-	field_clear(&ctl_grant_table, &g);
+	snprintf(grant_id, sizeof(grant_id), "%s", mt_got.ROW_GRANT.grant_id);
 	mt_drain(1);
 }
 
 UNIT_STATIC void
 run_with(const char *secret)
 {
-	static char *argv[] = { (char *)(uintptr_t)"true" };
+	struct msg_want want = { .secret = secret };
+	struct msg_ctl_run v = { .where = "edge", .detach = 1,
+	    .wants = &want, .nwants = 1 };
 	struct spec s;
-	struct buf b;
-	uint32_t len;
-	int fd;
 
 	spec_init(&s);
-	s.argv = argv;
-	s.nargv = 1;
-	fd = mt_memfd(&spec_start_table, &s, &len);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, len);
-	buf_put_str(&b, "edge");
-	buf_put_str(&b, "");
-	buf_put_u8(&b, 1);
-	buf_put_u16(&b, 1);
-	buf_put_str(&b, secret);
-	buf_put_str(&b, "");
-	buf_put_u32(&b, 0);
-	mt_say(1, MSG_CTL_RUN, MT_ID(1, 12), &b, fd);
-	mon_end_turn(&mt);
+	mt_run_spec(MT_ID(1, 12), &v, &s);
 }
 
 /* The start as the worker gets it: redactions first. */
@@ -178,14 +161,9 @@ lend(struct mt_device *d, const char *kind, const char *text)
 UNIT_STATIC void
 ask_revoke(uint32_t req, int kill)
 {
-	struct buf b;
+	struct msg_ctl_lease_revoke v = { .lease = lease_id, .kill = kill };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, lease_id);
-	buf_put_str(&b, "");
-	buf_put_u8(&b, (uint8_t)kill);
-	buf_put_str(&b, "");
-	mt_say(1, MSG_CTL_LEASE_REVOKE, MT_ID(1, req), &b, -1);
+	MT_SAY(1, CTL_LEASE_REVOKE, MT_ID(1, req), &v, -1);
 	mon_end_turn(&mt);
 }
 
@@ -236,14 +214,11 @@ say_revoked(struct mt_device *d, uint64_t id, const char *error)
 UNIT_STATIC void
 expect_outcome(uint32_t req, const char *want)
 {
-	struct ctl_outcome o;
 	struct imsg m;
 
 	ASSERT_INT_EQ(answer(MT_ID(1, req), MSG_ROW_OUTCOME, &m),
 	    MSG_ROW_OUTCOME);
-	ASSERT_INT_EQ(field_get(&ctl_outcome_table, &m.body, &o), CL_OK);
-	ASSERT_STRING_EQ(o.state, want);
-	field_clear(&ctl_outcome_table, &o);
+	ASSERT_STRING_EQ(mt_got.ROW_OUTCOME.state, want);
 	imsg_free(&m);
 	ASSERT_INT_EQ(answer(MT_ID(1, req), MSG_ROW_OUTCOME, &m),
 	    MSG_CTL_DONE);

@@ -369,52 +369,67 @@ mt_connect(struct mt_device *d, size_t net, const char *name,
 UNIT_STATIC void
 mt_operator(uint32_t client, int role)
 {
-	struct buf b;
+	struct msg_ctl_client v = { client, 1000, 1, role };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, client);
-	buf_put_u32(&b, 1000);
-	buf_put_u32(&b, 1);
-	buf_put_u8(&b, (uint8_t)role);
-	mt_say(1, MSG_CTL_CLIENT, 0, &b, -1);
+	MT_SAY(1, CTL_CLIENT, 0, &v, -1);
 }
 
 #define MT_ID(client, req) ((uint64_t)(client) << 32 | (req))
 
 UNIT_STATIC void
-mt_run(uint64_t id, const char *where, int detach)
+mt_run_spec(uint64_t id, struct msg_ctl_run *v, struct spec *s)
 {
 	static char *argv[] = { (char *)(uintptr_t)"true" };
-	struct spec s;
-	struct buf b;
 	uint32_t len;
 	int fd;
 
-	spec_init(&s);
-	s.argv = argv;
-	s.nargv = 1;
-	fd = mt_memfd(&spec_start_table, &s, &len);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, len);
-	buf_put_str(&b, where);
-	buf_put_str(&b, "");
-	buf_put_u8(&b, (uint8_t)detach);
-	buf_put_u16(&b, 0);
-	mt_say(1, MSG_CTL_RUN, id, &b, fd);
+	s->argv = argv;
+	s->nargv = 1;
+	fd = mt_memfd(&spec_start_table, s, &len);
+	v->len = len;
+	MT_SAY(1, CTL_RUN, id, v, fd);
 	mon_end_turn(&mt);
 }
 
-/* The code of the CTL_ERR that answers id. */
+UNIT_STATIC void
+mt_run(uint64_t id, const char *where, int detach)
+{
+	struct msg_ctl_run v = { .where = where, .detach = detach };
+	struct spec s;
+
+	spec_init(&s);
+	mt_run_spec(id, &v, &s);
+}
+
+/* A request that is a name or an id, or with a reason. */
+UNIT_STATIC void
+mt_ask(uint32_t type, uint64_t id, const char *name)
+{
+	struct msg_name v = { name };
+
+	mt_say_body(1, type, id, &v, -1);
+	mon_end_turn(&mt);
+}
+
+UNIT_STATIC void
+mt_ask_reason(uint32_t type, uint64_t id, const char *name,
+    const char *reason)
+{
+	struct msg_name_reason v = { name, reason };
+
+	mt_say_body(1, type, id, &v, -1);
+	mon_end_turn(&mt);
+}
+
+/* The code of the CTL_ERR that answers id, until the next mt_hear(). */
 UNIT_STATIC const char *
 mt_refusal(uint64_t id)
 {
-	static char code[64];
 	struct imsg m;
 
 	mt_expect(1, MSG_CTL_ERR, &m);
 	ASSERT_U64_EQ(m.id, id);
-	buf_get_str(&m.body, code, sizeof(code) - 1);
-	return code;
+	return mt_got.CTL_ERR.code;
 }
 
 #endif

@@ -40,13 +40,7 @@ start_work(struct mt_device *d, int is_started)
 static void
 abandon(uint64_t id, const char *handle_id, const char *reason)
 {
-	struct buf b;
-
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, handle_id);
-	buf_put_str(&b, reason);
-	mt_say(1, MSG_CTL_ABANDON, id, &b, -1);
-	mon_end_turn(&mt);
+	mt_ask_reason(MSG_CTL_ABANDON, id, handle_id, reason);
 }
 
 static void

@@ -170,16 +170,14 @@ say_status(struct mt_device *d, uint64_t handle, int state, int64_t code)
 static void
 expect_handle(uint64_t id, int state, int64_t code)
 {
-	struct ctl_handle row;
+	const struct ctl_handle *row = &mt_got.ROW_HANDLE;
 	struct imsg m;
 
 	mt_expect(1, MSG_ROW_HANDLE, &m);
 	ASSERT_U64_EQ(m.id, id);
-	ASSERT_INT_EQ(field_get(&ctl_handle_table, &m.body, &row), CL_OK);
-	ASSERT_INT_EQ(row.state, state);
-	ASSERT_TRUE(row.exit_code.set == ctl_is_terminal(state));
-	ASSERT_INT_EQ(row.exit_code.v, code);
-	field_clear(&ctl_handle_table, &row);
+	ASSERT_INT_EQ(row->state, state);
+	ASSERT_TRUE(row->exit_code.set == ctl_is_terminal(state));
+	ASSERT_INT_EQ(row->exit_code.v, code);
 	mt_expect(1, MSG_CTL_DONE, &m);
 	ASSERT_U64_EQ(m.id, id);
 }
@@ -236,13 +234,7 @@ test_run(void)
 	h = hear_start(MT_NET1);
 	say_started(MT_NET1, h, RES_NOT_STARTED, "", "no <room>");
 	mt_expect(1, MSG_CTL_ERR, &m);
-	{
-		char text[64];
-
-		buf_get_str(&m.body, text, 63);
-		buf_get_str(&m.body, text, 63);
-		ASSERT_TRUE(strcmp(text, "no <room>") == 0);
-	}
+	ASSERT_STRING_EQ(mt_got.CTL_ERR.message, "no <room>");
 	ASSERT_TRUE(handles_find(&mt.handles, h) == NULL);
 	mt_expect(MT_NET1, MSG_HANDLE_FORGET, &m);
 	say_status(&d, h, HS_EXITED, 0);	/* too late: ignored */
@@ -447,7 +439,7 @@ test_revoke(void)
 	struct imsg m;
 	const char *code;
 	char agent_id[64];
-	struct buf b;
+	struct msg_ctl_end end = { .reason = "lost" };
 	uint64_t h;
 
 	mt_start();
@@ -460,20 +452,15 @@ test_revoke(void)
 	say_started(MT_NET1, h, RES_OK, "", "");
 
 	TEST_START("a viewer's request that cloopd-ctl let through ends it");
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, d.agent_id);
-	buf_put_str(&b, "");
-	mt_say(1, MSG_CTL_REVOKE, MT_ID(2, 1), &b, -1);
+	end.name = d.agent_id;
+	MT_SAY(1, CTL_REVOKE, MT_ID(2, 1), &end, -1);
 	ASSERT_INT_EQ(mt.children[1].state, CHILD_DOWN);
 	mt_refill(1);
 	mt_operator(1, ROLE_OPERATOR);
 
 	TEST_START("revoke: workloads failed, session dropped, credential "
 	    "dead");
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, d.agent_id);
-	buf_put_str(&b, "lost");
-	mt_say(1, MSG_CTL_REVOKE, MT_ID(1, 2), &b, -1);
+	MT_SAY(1, CTL_REVOKE, MT_ID(1, 2), &end, -1);
 	mon_end_turn(&mt);
 	mt_expect(1, MSG_ROW_REVOKED, &m);
 	mt_expect(1, MSG_CTL_DONE, &m);

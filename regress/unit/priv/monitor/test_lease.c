@@ -59,27 +59,14 @@ test_lend(void)
 static void
 run_git(const char *repo, const char *grant)
 {
-	static char *argv[] = { (char *)(uintptr_t)"true" };
+	struct msg_ctl_run v = { .where = "edge", .detach = 1 };
 	struct spec s;
-	struct buf b;
-	uint32_t len;
-	int fd;
 
 	spec_init(&s);
-	s.argv = argv;
-	s.nargv = 1;
 	s.workspace.kind = (char *)(uintptr_t)"git";
 	s.workspace.repo = (char *)(uintptr_t)repo;
 	s.workspace.credential_grant = (char *)(uintptr_t)grant;
-	fd = mt_memfd(&spec_start_table, &s, &len);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, len);
-	buf_put_str(&b, "edge");
-	buf_put_str(&b, "");
-	buf_put_u8(&b, 1);
-	buf_put_u16(&b, 0);
-	mt_say(1, MSG_CTL_RUN, MT_ID(1, 12), &b, fd);
-	mon_end_turn(&mt);
+	mt_run_spec(MT_ID(1, 12), &v, &s);
 }
 
 static void
@@ -177,10 +164,10 @@ test_revoke(void)
 static void
 test_races(void)
 {
+	struct msg_name_reason rm = { grant_id, "" };
 	struct mt_device d;
 	struct spec spec;
 	struct imsg m;
-	struct buf b;
 	uint32_t got;
 	int action, nstart = 0, nrevoke = 0;
 
@@ -221,10 +208,7 @@ test_races(void)
 	put_secret("tok", "kubeconfig", "password: " VALUE "\n");
 	add_grant("tok", "any", 0);
 	TEST_START("a grant that ends before the start lends nothing");
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, grant_id);
-	buf_put_str(&b, "");
-	mt_say(1, MSG_CTL_GRANT_RM, MT_ID(1, 31), &b, -1);
+	mt_say_body(1, MSG_CTL_GRANT_RM, MT_ID(1, 31), &rm, -1);
 	run_with("tok");
 	ASSERT_INT_EQ(answer(MT_ID(1, 12), MSG_ROW_EVENT, &m), MSG_CTL_ERR);
 	imsg_free(&m);
@@ -238,20 +222,14 @@ test_races(void)
 	run_with("tok");
 	expect_start(&d, &spec);
 	spec_clear(&spec);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, grant_id);
-	buf_put_str(&b, "");
-	mt_say(1, MSG_CTL_GRANT_RM, MT_ID(1, 32), &b, -1);
-	mon_end_turn(&mt);
+	mt_ask_reason(MSG_CTL_GRANT_RM, MT_ID(1, 32), grant_id, "");
 	ASSERT_U64_EQ(hear_revoke(&d, &action) != 0, 1);
 	ASSERT_INT_EQ(lease_state(), STORE_LEASE_REVOKED);
 
 	TEST_START("what is taken back is not refreshed (21)");
 	started(&d, RES_OK);
 	mt_drain(1);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, lease_id);
-	mt_say(1, MSG_CTL_LEASE_REFRESH, MT_ID(1, 33), &b, -1);
+	mt_ask(MSG_CTL_LEASE_REFRESH, MT_ID(1, 33), lease_id);
 	ASSERT_INT_EQ(answer(MT_ID(1, 33), MSG_ROW_REFRESHED, &m),
 	    MSG_CTL_ERR);
 	imsg_free(&m);
@@ -273,10 +251,7 @@ test_refresh(void)
 	lend(&d, "kubeconfig", "password: " VALUE "\n");
 	TEST_START("the hub learns the new value before the frame (21)");
 	put_secret("tok", "kubeconfig", "password: new-" VALUE "\n");
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, lease_id);
-	mt_say(1, MSG_CTL_LEASE_REFRESH, MT_ID(1, 40), &b, -1);
-	mon_end_turn(&mt);
+	mt_ask(MSG_CTL_LEASE_REFRESH, MT_ID(1, 40), lease_id);
 
 	TEST_START("a revocation behind it comes behind it");
 	ask_revoke(41, 0);
@@ -332,6 +307,8 @@ get_renewals(void)
 static void
 test_hangup(void)
 {
+	struct msg_name lease = { lease_id };
+	struct msg_ctl_gone gone = { 1 };
 	struct mt_device d;
 	struct imsg m;
 	struct buf b;
@@ -341,9 +318,7 @@ test_hangup(void)
 	lend(&d, "kubeconfig", "password: " VALUE "\n");
 	TEST_START("a refresh is on record before it leaves");
 	put_secret("tok", "kubeconfig", "password: new-" VALUE "\n");
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, lease_id);
-	mt_say(1, MSG_CTL_LEASE_REFRESH, MT_ID(1, 40), &b, -1);
+	mt_say_body(1, MSG_CTL_LEASE_REFRESH, MT_ID(1, 40), &lease, -1);
 	ASSERT_INT_EQ(get_renewals(), 1);
 	mon_end_turn(&mt);
 	mt_expect(d.net, MSG_REFRESH, &m);
@@ -351,9 +326,7 @@ test_hangup(void)
 	imsg_free(&m);
 
 	TEST_START("its operator hangs up: its end is on record too");
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, 1);
-	mt_say(1, MSG_CTL_GONE, 0, &b, -1);
+	MT_SAY(1, CTL_GONE, 0, &gone, -1);
 	mt_drain(1);
 	buf_init(&b, MSG_BODY_MAX);
 	buf_put_u8(&b, RES_TIMEOUT);

@@ -156,16 +156,8 @@ put_personal(uint32_t client, const char *name, const char *text)
 {
 	uint64_t id = MT_ID(client, 10);
 	struct imsg m;
-	struct buf b;
-	int fd;
 
-	ASSERT_INT_EQ(util_make_memfd(text, strlen(text), &fd), CL_OK);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, (uint32_t)strlen(text));
-	buf_put_str(&b, name);
-	buf_put_str(&b, "env");
-	buf_put_u8(&b, 1);
-	mt_say(1, MSG_CTL_SECRET_PUT, id, &b, fd);
+	say_secret(id, name, "env", 1, text);
 	if (answer(id, MSG_ROW_SECRET, &m) == MSG_CTL_ERR)
 		return "refused";
 	imsg_free(&m);
@@ -180,19 +172,16 @@ lend_to(uint32_t client, const char *name, const char *subject)
 	static char code[64];
 	struct ctl_grant_add req;
 	struct imsg m;
-	struct buf b;
 	uint32_t got;
 
 	memset(&req, 0, sizeof(req));
 	req.secret = (char *)(uintptr_t)name;
 	req.subject = (char *)(uintptr_t)subject;
-	buf_init(&b, MSG_BODY_MAX);
-	field_put(&ctl_grant_add_table, &req, &b);
-	mt_say(1, MSG_CTL_GRANT_ADD, id, &b, -1);
+	MT_SAY(1, CTL_GRANT_ADD, id, &req, -1);
 	got = answer(id, MSG_ROW_GRANT, &m);
 	code[0] = '\0';
 	if (got == MSG_CTL_ERR)
-		buf_get_str(&m.body, code, sizeof(code) - 1);
+		snprintf(code, sizeof(code), "%s", mt_got.CTL_ERR.code);
 	imsg_free(&m);
 	mt_drain(1);
 	return code;
@@ -201,20 +190,15 @@ lend_to(uint32_t client, const char *name, const char *subject)
 static void
 test_personal(void)
 {
+	struct msg_ctl_client other = { 2, 1001, 2, ROLE_OPERATOR };
 	struct mt_device d;
 	struct spec spec;
 	char to[128];
-	struct buf b;
 	size_t i;
 	int has = 0;
 
 	set_up(&d);
-	buf_init(&b, MSG_BODY_MAX);		/* another one: uid 1001 */
-	buf_put_u32(&b, 2);
-	buf_put_u32(&b, 1001);
-	buf_put_u32(&b, 2);
-	buf_put_u8(&b, ROLE_OPERATOR);
-	mt_say(1, MSG_CTL_CLIENT, 0, &b, -1);
+	MT_SAY(1, CTL_CLIENT, 0, &other, -1);
 	snprintf(to, sizeof(to), "executor:%s", d.agent_id);
 
 	TEST_START("a personal secret is not lent to everybody");
@@ -287,32 +271,21 @@ test_kinds(void)
 {
 	static const char *const kinds[] = { "github_app", "egress_proxy",
 		"local_repo", "host_device", "host_interface", "moon" };
-	char code[64], text[256];
 	struct mt_device d;
 	struct imsg m;
-	struct buf b;
 	size_t i;
-	int fd;
 
 	set_up(&d);
 	TEST_START("kinds that are not served are refused by name");
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		unit_note("%s", kinds[i]);
-		ASSERT_INT_EQ(util_make_memfd("A=1\n", 4, &fd), CL_OK);
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_u32(&b, 4);
-		buf_put_str(&b, "x");
-		buf_put_str(&b, kinds[i]);
-		buf_put_u8(&b, 0);
-		mt_say(1, MSG_CTL_SECRET_PUT, MT_ID(1, 10), &b, fd);
+		say_secret(MT_ID(1, 10), "x", kinds[i], 0, "A=1\n");
 		ASSERT_INT_EQ(answer(MT_ID(1, 10), MSG_ROW_SECRET, &m),
 		    MSG_CTL_ERR);
-		buf_get_str(&m.body, code, sizeof(code) - 1);
-		buf_get_str(&m.body, text, sizeof(text) - 1);
 		imsg_free(&m);
-		ASSERT_STRING_EQ(code, "usage");
-		ASSERT_PTR_NE(strstr(text, kinds[i]), NULL);
-		ASSERT_PTR_NE(strstr(text, "env, github_pat, registry, "
+		ASSERT_STRING_EQ(mt_got.CTL_ERR.code, "usage");
+		ASSERT_PTR_NE(strstr(mt_got.CTL_ERR.message, kinds[i]), NULL);
+		ASSERT_PTR_NE(strstr(mt_got.CTL_ERR.message, "env, github_pat, registry, "
 		    "kubeconfig"), NULL);
 	}
 	mt_stop();
@@ -334,14 +307,9 @@ come_back(struct mt_device *d, int64_t version)
 static void
 ask_revoke_grant(uint32_t req)
 {
-	struct buf b;
+	struct msg_ctl_lease_revoke v = { lease_id, grant_id, 0, "" };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, lease_id);
-	buf_put_str(&b, grant_id);
-	buf_put_u8(&b, 0);
-	buf_put_str(&b, "");
-	mt_say(1, MSG_CTL_LEASE_REVOKE, MT_ID(1, req), &b, -1);
+	MT_SAY(1, CTL_LEASE_REVOKE, MT_ID(1, req), &v, -1);
 	mon_end_turn(&mt);
 }
 
@@ -352,7 +320,8 @@ get_outcome(uint32_t req, struct ctl_outcome *o)
 
 	ASSERT_INT_EQ(answer(MT_ID(1, req), MSG_ROW_OUTCOME, &m),
 	    MSG_ROW_OUTCOME);
-	ASSERT_INT_EQ(field_get(&ctl_outcome_table, &m.body, o), CL_OK);
+	*o = mt_got.ROW_OUTCOME;
+	memset(&mt_got, 0, sizeof(mt_got));	/* what it owns is theirs */
 	imsg_free(&m);
 }
 
@@ -439,17 +408,13 @@ test_old_refresh(void)
 {
 	struct mt_device d;
 	struct imsg m;
-	struct buf b;
 	uint32_t got;
 
 	set_up(&d);
 	lend(&d, "kubeconfig", "password: " VALUE "\n");
 	TEST_START("v16: no refresh, the shortfall is explained (21)");
 	come_back(&d, 16);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, lease_id);
-	mt_say(1, MSG_CTL_LEASE_REFRESH, MT_ID(1, 63), &b, -1);
-	mon_end_turn(&mt);
+	mt_ask(MSG_CTL_LEASE_REFRESH, MT_ID(1, 63), lease_id);
 	ASSERT_STRING_EQ(mt_refusal(MT_ID(1, 63)),
 	    "secret_refresh_unsupported");
 	while ((got = mt_hear(d.net, &m)) != 0) {
@@ -459,10 +424,7 @@ test_old_refresh(void)
 
 	TEST_START("v17: it is sent");
 	come_back(&d, 17);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, lease_id);
-	mt_say(1, MSG_CTL_LEASE_REFRESH, MT_ID(1, 64), &b, -1);
-	mon_end_turn(&mt);
+	mt_ask(MSG_CTL_LEASE_REFRESH, MT_ID(1, 64), lease_id);
 	mt_expect(d.net, MSG_REFRESH, &m);
 	imsg_free(&m);
 	mt_stop();

@@ -119,6 +119,8 @@
 #define MAX_CTL_CLIENTS 128		/* operators at once: scripts that
 					 * start a hundred runs */
 #define MAX_CTL_CLIENTS_PER_UID 32	/* root excepted */
+#define MAX_CTL_ROOT 16			/* of them kept for root */
+#define MAX_CTL_UNWANTED 16		/* beside them: to hear why not */
 #define MAX_CTL_REQUESTS 32		/* outstanding per client */
 #define MAX_CTL_NAME_LEN 600		/* what an operator typed for a name or
 					 * an id: more than any has, so that

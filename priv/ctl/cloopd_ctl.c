@@ -136,14 +136,6 @@ ctl_on_accept(evutil_socket_t fd, short what, void *arg)
 	int client;
 
 	(void)what;
-	/*
-	 * Somewhat more than may stay: those hear why they may not.  Above
-	 * that the rest waits in the socket's queue.
-	 */
-	if (ctl->nclients >= 2 * MAX_CTL_CLIENTS) {
-		event_del(ctl->accept_ev);
-		return;
-	}
 	client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (client != -1)
 		ctlc_new(ctl, client);
@@ -160,7 +152,7 @@ ctl_on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	ctlc_on_tick(ctl);
-	if (ctl->mon.state == MS_SERVING && ctl->nclients < 2 * MAX_CTL_CLIENTS)
+	if (ctl->mon.state == MS_SERVING)
 		event_add(ctl->accept_ev, NULL);
 }
 

@@ -22,6 +22,7 @@
 #include "common/base/util.h"
 
 #define HELLO_TIMEOUT_MS 10000
+#define UNWANTED_TIMEOUT_MS 1000	/* to hear why it may not stay */
 #define MAX_PEER_GROUPS 1024
 /* Messages waiting for the monitor: above, clients are not read. */
 #define MON_HIGH 256
@@ -130,6 +131,25 @@ ctlc_find_role(struct ctlc *c, int fd)
 	return ROLE_NONE;
 }
 
+/* What the kernel said of it decides at once: why this connection may not
+ * stay, or NULL. */
+static const char *
+ctlc_check_limits(const struct ctlc *c)
+{
+	const struct ctlc *o;
+	unsigned int n = 0, kept = c->uid == 0 ? 0 : MAX_CTL_ROOT;
+
+	if (c->role == ROLE_NONE)
+		return "no role";
+	if (c->ctl->nclients >= MAX_CTL_CLIENTS - kept)
+		return "too many operators are connected";
+	LIST_FOREACH(o, &c->ctl->clients, entry)
+		n += o->uid == c->uid && o->unwanted == NULL;
+	if (c->uid != 0 && n >= MAX_CTL_CLIENTS_PER_UID)
+		return "this user has too many connections";
+	return NULL;
+}
+
 void
 ctlc_new(struct ctl *ctl, int fd)
 {
@@ -142,6 +162,13 @@ ctlc_new(struct ctl *ctl, int fd)
 	c->ctl = ctl;
 	c->role = ctlc_find_role(c, fd);
 	c->accepted_at = util_now_ms();
+	/* It takes nobody's place while it waits to hear why not. */
+	c->unwanted = ctlc_check_limits(c);
+	if (c->unwanted != NULL && ctl->nunwanted >= MAX_CTL_UNWANTED) {
+		close(fd);
+		free(c);
+		return;
+	}
 	/* Never 0, and not reused within any connection's life. */
 	c->number = ++ctl->last_number != 0 ? ctl->last_number :
 	    ++ctl->last_number;
@@ -152,28 +179,15 @@ ctlc_new(struct ctl *ctl, int fd)
 	}
 	c->chan.state = MS_SERVING;
 	LIST_INSERT_HEAD(&ctl->clients, c, entry);
-	ctl->nclients++;
+	if (c->unwanted != NULL)
+		ctl->nunwanted++;
+	else
+		ctl->nclients++;
 	if (ctl->stalled)
 		chan_hold(&c->chan);
 }
 
 /* --- hello --- */
-
-/* Why this connection may not stay, or NULL. */
-static const char *
-ctlc_check_limits(struct ctlc *c)
-{
-	struct ctlc *o;
-	unsigned int n = 0;
-
-	if (c->ctl->nclients > MAX_CTL_CLIENTS)
-		return "too many operators are connected";
-	LIST_FOREACH(o, &c->ctl->clients, entry)
-		n += o->uid == c->uid;
-	if (c->uid != 0 && n > MAX_CTL_CLIENTS_PER_UID)
-		return "this user has too many connections";
-	return NULL;
-}
 
 /* Its version does not matter: the client compares. */
 static int
@@ -181,7 +195,6 @@ ctlc_on_hello(struct ctlc *c, const struct imsg *m)
 {
 	struct msg_ctl_hello_ans ans = { MSGCAT_VERSION, c->role };
 	struct msg_ctl_client client = { c->number, c->uid, c->pid, c->role };
-	const char *why;
 	char text[160];
 
 	if (c->greeted)
@@ -193,8 +206,8 @@ ctlc_on_hello(struct ctlc *c, const struct imsg *m)
 		ctlc_dismiss(c, m->id, "credential_invalid", text, "run it "
 		    "as root, or have an administrator add you to the group "
 		    "cloop (or cloop-view to look only)");
-	} else if ((why = ctlc_check_limits(c)) != NULL)
-		ctlc_dismiss(c, m->id, "busy", why, "end some of them");
+	} else if (c->unwanted != NULL)
+		ctlc_dismiss(c, m->id, "busy", c->unwanted, "end some of them");
 	else {
 		c->greeted = 1;
 		CTL_SEND(c->ctl, CTL_CLIENT, 0, &client);
@@ -373,7 +386,10 @@ ctlc_settle_all(struct ctl *ctl)
 		}
 		if (c->dead) {
 			LIST_REMOVE(c, entry);
-			ctl->nclients--;
+			if (c->unwanted != NULL)
+				ctl->nunwanted--;
+			else
+				ctl->nclients--;
 			free(c);
 		}
 	}
@@ -386,6 +402,7 @@ ctlc_on_tick(struct ctl *ctl)
 	int64_t now = util_now_ms();
 
 	LIST_FOREACH(c, &ctl->clients, entry)
-		if (!c->greeted && now - c->accepted_at > HELLO_TIMEOUT_MS)
+		if (!c->greeted && now - c->accepted_at > (c->unwanted !=
+		    NULL ? UNWANTED_TIMEOUT_MS : HELLO_TIMEOUT_MS))
 			ctlc_close(c, "no hello");
 }

@@ -22,6 +22,7 @@ struct ctlc {
 	uint32_t number;
 	uint32_t uid, pid;
 	int role;
+	const char *unwanted;	/* why it may not stay; NULL */
 	int greeted;		/* HELLO was answered; the monitor knows it */
 	int closing;		/* close once the queue is written */
 	int dead;		/* freed at the end of the turn */
@@ -42,7 +43,7 @@ struct ctl {
 	uint32_t operator_gid, viewer_gid;
 	uint32_t last_number;
 	struct ctlc_list clients;
-	unsigned int nclients;
+	unsigned int nclients, nunwanted;
 	int stalled;		/* clients are not read: the monitor is busy */
 };
 

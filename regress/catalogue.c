@@ -299,7 +299,7 @@ mdoc_put_row(const struct msg_row *r)
 	if (max == 0)
 		mdoc_put_word("Empty.");
 	else if (min == max)
-		mdoc_put_word("%zu bytes.", max);
+		mdoc_put_word("%zu byte%s.", max, max == 1 ? "" : "s");
 	else
 		mdoc_put_word("%zu to %zu bytes.", min, max);
 	mdoc_end_line();

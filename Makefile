@@ -10,6 +10,7 @@
 #	make check-slow	what takes an hour: 2 000 cuts, sieges, large trees,
 #			valgrind, 100 000 sessions
 #	make catalogue	the messages between our processes, expanded
+#	make man-catalogue	the same into man/cloop-internals.7
 #	make lint	gcc -fanalyzer, clang-tidy, cppcheck over all sources
 #	make bench	us beside our peers: [ROW="idle parse"] [ROUNDS=5]
 #	make count	the product's lines by folder, and lengths of functions
@@ -356,7 +357,8 @@ check:
 	@$(MAKE) --no-print-directory users
 	@$(RUN) -b $(B) -b $(B)/asan
 
-check-build: $(B)/all $(B)/tests $(B)/asan/all $(B)/asan/tests $(B)/hooks/all
+check-build: $(B)/all $(B)/tests $(B)/asan/all $(B)/asan/tests $(B)/hooks/all \
+	$(B)/catalogue
 
 # With LTESTS only those tests are built.
 PICKED_TESTS = $(if $(LTESTS),$(foreach t,$(LTESTS),\
@@ -457,6 +459,17 @@ $(eval $(call LINK,$(B)/catalogue,$(B),gcc,regress/catalogue.o,\
 catalogue: $(B)/catalogue
 	@$(B)/catalogue
 
+# make man-catalogue: the same into its manual, between two comments there
+# (regress/manual-internals.sh).
+PAGE = man/cloop-internals.7
+man-catalogue: $(B)/catalogue
+	@$(B)/catalogue -m >$(B)/catalogue.mdoc
+	@awk -v new=$(B)/catalogue.mdoc '/" catalogue: end/ { old = 0 } \
+	    !old { print } /" catalogue: begin/ { old = 1; \
+	    while ((getline line <new) > 0) print line }' \
+	    $(PAGE) >$(B)/page.tmp && cat $(B)/page.tmp >$(PAGE)
+	@rm -f $(B)/page.tmp $(B)/catalogue.mdoc
+
 # --------------------------------------------------------------------- install
 
 # System users of etc/sysusers.conf; only root can make them.
@@ -530,4 +543,5 @@ distclean: clean
 FORCE:
 .PHONY: all asan help lint deps deps-build deps-bench deps-lint check \
 	check-slow check-build unit regress peer fuzz fuzz-coverage bench demo \
-	users count catalogue install install-dirs clean distclean FORCE
+	users count catalogue man-catalogue install install-dirs clean \
+	distclean FORCE

@@ -7,9 +7,11 @@
  * direction, states in which the *receiver* accepts it, the struct of its
  * body, descriptor, multiplicity and quota; a struct says each member once,
  * with its bounds.  Everything else (structs, names, tables, encoding,
- * decoding, checks) is generated; `make catalogue` prints it.  A request has
- * an even number; an answer is its request + 1 and carries the request's id.
- * What is not in a row, or not as the row says, ends the sender.
+ * decoding, checks) is generated; `make catalogue` prints it, and
+ * cloop-internals(7) has it with what stands around it (after a change: `make
+ * man-catalogue`).  A request has an even number; an answer is its request + 1
+ * and carries the request's id.  What is not in a row, or not as the row says,
+ * ends the sender.
  *
  * Directions name sender and receiver:
  *   hub_net.def    N2M M2N   cloopd-net <-> monitor

@@ -131,7 +131,8 @@ fetch_ask_address(struct fetch *f)
 static void
 fetch_start_dial(struct fetch *f)
 {
-	struct fetch_target t = { .host = f->conf.host, .port = (uint16_t)f->conf.port,
+	struct fetch_target t = { .host = f->conf.host,
+	    .port = (uint16_t)f->conf.port,
 	    .path = f->conf.path, .user_agent = "cloop-agentd",
 	    .bearer = (const char *)f->auth.bearer.data, .ctx = f->ctx,
 	    .pins = (const struct pin *)(const void *)f->conf.pins,

@@ -213,8 +213,8 @@ fetch_work_put_status(struct fetch_work *w, const char *id, int final)
 	s->executor_id = FETCH_TEXT(w->f->conf.agent_id);
 	/* Until the final status was sent, the workload runs: a terminal
 	 * state would close the log at the hub. */
-	s->state = (char *)(uintptr_t)frame_state_name(final ? (int)w->end.state :
-	    HS_RUNNING);
+	s->state = FETCH_TEXT(frame_state_name(final ? (int)w->end.state :
+	    HS_RUNNING));
 	s->pid = w->pid;
 	s->started_at = w->started_at;
 	if (final) {

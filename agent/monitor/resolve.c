@@ -4,7 +4,8 @@
  *
  * The monitor's side of a name look-up.  The resolver child talks to name
  * servers, so its answer is outside text: it is decoded and written anew for
- * the fetcher; at most MAX_RESOLVED addresses of 4 or 16 bytes get through.  The child is killed once it has answered.
+ * the fetcher; at most MAX_RESOLVED addresses of 4 or 16 bytes get through.
+ * The child is killed once it has answered.
  */
 #include <netinet/in.h>
 #include <arpa/inet.h>

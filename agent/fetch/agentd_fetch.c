@@ -50,7 +50,7 @@ static const struct fetch_frame_row fetch_frames[FRAME_NTYPES] = {
 	[FRAME_BRANCH_CHUNK] = { fetch_in_on_chunk, 0 },
 };
 
-/* Messages of the monitor: one handler a row of DEV_FETCH_CATALOGUE. */
+/* Messages of the monitor: one handler a row of dev_fetch.def. */
 static const struct fetch_mon_row {
 	uint32_t type;
 	fetch_mon_fn *handler;
@@ -84,11 +84,10 @@ fetch_mon_on_message(void *arg, struct imsg *m, union msg_any *v)
 	int r = CL_FORMAT;
 	size_t i;
 
-	(void)v;
 	for (i = 0; i < sizeof(fetch_messages) / sizeof(fetch_messages[0]);
 	    i++) {
 		if (fetch_messages[i].type == m->type)
-			r = fetch_messages[i].handler(f, m);
+			r = fetch_messages[i].handler(f, m, v);
 	}
 	fetch_wake(f);
 	return r;

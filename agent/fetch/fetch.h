@@ -35,7 +35,7 @@ struct fetch;
  * its violation. */
 typedef void fetch_frame_fn(struct fetch *f, const struct frame_env *env,
     void *payload);
-typedef int fetch_mon_fn(struct fetch *f, struct imsg *m);
+typedef int fetch_mon_fn(struct fetch *f, struct imsg *m, union msg_any *v);
 
 /* The frame structs have no const; what is lent so is not changed or freed. */
 #define FETCH_TEXT(s) ((char *)(uintptr_t)(s))
@@ -149,11 +149,7 @@ struct fetch_work {
 	struct fetch_back back;
 	/* the end, once the monitor told it */
 	int exited;
-	uint8_t state;		/* HS_* */
-	int64_t exit_code;
-	int64_t finished_at;
-	char *error;
-	uint64_t total_raw;
+	struct shim_exit end;
 	uint64_t status_pos;	/* of the final status on the link, or 0 */
 	int told;		/* it is written; the hub may have it */
 	uint64_t told_beat;	/* the first beat behind it */
@@ -182,28 +178,8 @@ enum fetch_event {
 	FEV_NEVENTS
 };
 
-#define FETCH_HOST_MAX 255
 #define FETCH_REASON_MAX 512
 #define FETCH_QUEUE_MAX 16	/* events of one turn */
-
-/* What the monitor says before we may dial (FETCH_CONFIG, FETCH_BEARER). */
-struct fetch_conf {
-	char host[FETCH_HOST_MAX + 1];
-	uint16_t port;
-	int tls;
-	char path[MAX_URL_LEN + 1];
-	int insecure;		/* plaintext beyond this machine: warn */
-	struct pin pins[MAX_PINS];
-	size_t npins;
-	char agent_id[MAX_ID_LEN + 1];	/* "" until enrolled */
-	char name[MAX_LABEL_LEN + 1];
-	char agent_version[MAX_LABEL_LEN + 1];
-	uint16_t max_protocol;
-	uint32_t max_concurrent;
-	uint8_t log_level;
-	struct secret bearer;
-	int enrolling;
-};
 
 /* What to do with a frame, and whether a payload of it that does not decode
  * is answered. */
@@ -218,7 +194,8 @@ struct fetch {
 	struct event *timer;	/* the next of all deadlines */
 	struct chan chan;	/* to the monitor */
 	const struct fetch_frame_row *frames;	/* FRAME_NTYPES */
-	struct fetch_conf conf;
+	struct msg_fetch_config conf;
+	struct msg_fetch_bearer auth;
 	struct tlsio_ctx *ctx;
 	struct fetch_link *link;
 	/* the state machine */
@@ -272,13 +249,20 @@ int fetch_send(struct fetch *f, enum frame_type type, const char *id,
     const char *handle, const void *payload, uint64_t *posp);
 int fetch_send_error(struct fetch *f, const char *id, const char *code,
     const char *message);
-/* A message of the monitor's catalogue; takes fd. */
-void fetch_tell(struct fetch *f, uint32_t type, uint64_t id,
-    const struct buf *body, int fd);
+/* A message to the monitor; takes fd. */
+void fetch_tell(struct fetch *f, uint32_t type, uint64_t id, const void *v,
+    int fd);
+/* With the type of v checked by the compiler. */
+#define FETCH_TELL(f, name, v)                                                 \
+	fetch_tell(f, MSG_##name, 0, MSG_BODY(name, v), -1)
+/* As much of text as fits, and no half character. */
+void fetch_cut_text(char *dst, size_t size, const char *text);
 void fetch_report_session(struct fetch *f, uint8_t link_state, const char *why);
 /* Ask; takes fd.  NULL: no memory or too many, nothing was sent. */
-struct fetch_ask *fetch_ask_put(struct fetch *f, uint32_t type,
-    const struct buf *body, int fd, int64_t timeout_ms);
+struct fetch_ask *fetch_ask_put(struct fetch *f, uint32_t type, const void *v,
+    int fd, int64_t timeout_ms);
+#define FETCH_ASK(f, name, v, fd, timeout_ms)                                  \
+	fetch_ask_put(f, MSG_##name, MSG_BODY(name, v), fd, timeout_ms)
 struct fetch_ask *fetch_ask_find(struct fetch *f, uint64_t id, uint32_t type);
 struct fetch_ask *fetch_ask_find_handle(struct fetch *f, uint32_t type,
     const char *handle);
@@ -319,12 +303,6 @@ fetch_mon_fn fetch_mon_on_config, fetch_mon_on_ca, fetch_mon_on_start,
 
 /* The other role; returns the exit status. */
 int fetch_resolve_main(void);
-/* RESOLVE_ANS and RES_ADDRS into addrs[MAX_RESOLVED]; *okp 0 leaves the
- * reason in why[whylen]. */
-int fetch_addrs_get(struct buf *b, int *okp, char *why, size_t whylen,
-    struct fetch_addr *addrs, size_t *np);
-void fetch_addrs_put(struct buf *b, const char *error,
-    const struct fetch_addr *addrs, size_t n);
 
 /* --- fetch_frame.c --- */
 

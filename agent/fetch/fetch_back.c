@@ -62,116 +62,96 @@ fetch_back_clear(struct fetch_back *b)
 
 /* -------------------------------------------------------------- the monitor */
 
-/* What happened, in the words of the frame. */
-static int
-fetch_back_set_result(struct frame_write_back *r, struct devjob_result *res,
-    char *mode, char *branch, char *base)
+static void
+fetch_back_take(char **dst, char **src)
 {
+	*dst = *src;
+	*src = NULL;
+}
+
+/* What happened, in the words of the frame. */
+static void
+fetch_back_set_result(struct frame_write_back *r, struct msg_dev_result *in)
+{
+	struct devjob_result *res = &in->result;
 	int skipped = res->outcome == DEVJOB_SKIPPED;
 	int failed = res->outcome == DEVJOB_FAILED;
 
 	/* Nothing to deliver has no mode. */
-	r->mode = skipped ? NULL : mode;
-	if (skipped)
-		free(mode);
-	r->branch = branch;
-	r->base_sha = base;
+	if (!skipped)
+		fetch_back_take(&r->mode, &in->mode);
+	fetch_back_take(&r->branch, &in->branch);
+	fetch_back_take(&r->base_sha, &in->base);
 	r->skipped = skipped;
 	if (skipped || failed) {
-		*(skipped ? &r->skip_reason : &r->error) = res->error;
-		res->error = NULL;
-		return CL_OK;
+		fetch_back_take(skipped ? &r->skip_reason : &r->error,
+		    &res->error);
+		return;
 	}
-	r->commit_sha = res->head;
-	res->head = NULL;
+	fetch_back_take(&r->commit_sha, &res->head);
 	r->pushed = res->pushed;
 	r->bundle_bytes = res->bytes;
-	if (!rule_is_empty(res->sha256)) {
-		r->bundle_sha256 = res->sha256;
-		res->sha256 = NULL;
-	}
+	fetch_back_take(&r->bundle_sha256, &res->sha256);
 	r->commits = res->commits;
 	r->files_changed = res->files_changed;
-	return CL_OK;
 }
 
 int
-fetch_back_on_result(struct fetch *f, struct imsg *m)
+fetch_back_on_result(struct fetch *f, struct imsg *m, union msg_any *v)
 {
-	uint64_t slot = buf_get_u64(&m->body);
-	char *mode = buf_get_strdup(&m->body, 64);
-	char *branch = buf_get_strdup(&m->body, MAX_PATH_LEN);
-	char *base = buf_get_strdup(&m->body, MAX_PATH_LEN);
-	struct devjob_result res;
-	struct fetch_work *w;
-	int r;
+	struct fetch_work *w = fetch_work_find_slot(f, v->DEV_RESULT.slot);
 
-	r = field_get(&devjob_result_table, &m->body, &res);
-	if (r == 0)
-		r = buf_end(&m->body);
-	w = r == 0 ? fetch_work_find_slot(f, slot) : NULL;
-	if (w != NULL && !w->back.has_result) {
-		w->back.has_result = 1;
-		r = fetch_back_set_result(&w->back.result, &res, mode, branch,
-		    base);
-	} else {
-		free(mode);
-		free(branch);
-		free(base);
-	}
-	field_clear(&devjob_result_table, &res);
-	return r;
+	(void)m;
+	if (w == NULL || w->back.has_result)
+		return CL_OK;
+	w->back.has_result = 1;
+	fetch_back_set_result(&w->back.result, &v->DEV_RESULT);
+	return CL_OK;
 }
 
 /* A file of the bundle or of the project; the first of each counts. */
 static int
-fetch_back_get_file(struct fetch *f, struct imsg *m, int is_project)
+fetch_back_get_file(struct fetch *f, struct imsg *m,
+    const struct msg_slot_file *file, int is_project)
 {
-	uint64_t slot = buf_get_u64(&m->body), len = buf_get_u64(&m->body);
-	struct fetch_work *w;
-	int r, *fdp;
+	struct fetch_work *w = fetch_work_find_slot(f, file->slot);
+	int *fdp;
 
-	if ((r = buf_end(&m->body)) != 0)
-		return r;
-	if (is_project && (len == 0 || len > MAX_PROJECT_LEN))
+	if (is_project && (file->len == 0 || file->len > MAX_PROJECT_LEN))
 		return CL_TOOBIG;
-	if ((w = fetch_work_find_slot(f, slot)) == NULL)
+	if (w == NULL)
 		return CL_OK;
 	fdp = is_project ? &w->back.project_fd : &w->back.bundle_fd;
 	if (*fdp != -1)
 		return CL_OK;
 	*fdp = imsg_take_fd(m);
-	*(is_project ? &w->back.project_len : &w->back.bundle_len) = len;
+	*(is_project ? &w->back.project_len : &w->back.bundle_len) =
+	    file->len;
 	return CL_OK;
 }
 
 int
-fetch_back_on_bundle(struct fetch *f, struct imsg *m)
+fetch_back_on_bundle(struct fetch *f, struct imsg *m, union msg_any *v)
 {
-	return fetch_back_get_file(f, m, 0);
+	return fetch_back_get_file(f, m, &v->DEV_BUNDLE, 0);
 }
 
 int
-fetch_back_on_project_file(struct fetch *f, struct imsg *m)
+fetch_back_on_project_file(struct fetch *f, struct imsg *m, union msg_any *v)
 {
-	return fetch_back_get_file(f, m, 1);
+	return fetch_back_get_file(f, m, &v->DEV_PROJECT_FILE, 1);
 }
 
 int
-fetch_back_on_project(struct fetch *f, struct imsg *m)
+fetch_back_on_project(struct fetch *f, struct imsg *m, union msg_any *v)
 {
-	uint64_t slot = buf_get_u64(&m->body);
-	char *error = buf_get_strdup(&m->body, MAX_ERROR_TEXT_LEN);
-	struct fetch_work *w;
-	int r;
+	struct fetch_work *w = fetch_work_find_slot(f, v->DEV_PROJECT.slot);
 
-	if ((r = buf_end(&m->body)) != 0 || (w = fetch_work_find_slot(f, slot))
-	    == NULL || w->back.has_project) {
-		free(error);
-		return r;
-	}
+	(void)m;
+	if (w == NULL || w->back.has_project)
+		return CL_OK;
 	w->back.has_project = 1;
-	w->back.project_error = error;
+	fetch_back_take(&w->back.project_error, &v->DEV_PROJECT.error);
 	return CL_OK;
 }
 

@@ -51,7 +51,7 @@ union fetch_payload {
 static int
 fetch_frame_is_busy(const struct fetch *f)
 {
-	return f->nasks >= f->conf.max_concurrent + 16;
+	return f->nasks >= (size_t)f->conf.max_concurrent + 16;
 }
 
 static void
@@ -103,29 +103,22 @@ static void
 fetch_frame_ask_start(struct fetch *f, const struct frame_env *env,
     const struct spec *spec)
 {
-	struct buf blob, b;
-	struct fetch_ask *a = NULL;
-	int fd = -1, r;
+	struct msg_dev_start body = { .handle_id = env->handle };
+	struct fetch_ask *a;
+	int fd, r;
 
-	buf_init(&blob, MAX_SPEC_LEN);
-	buf_init(&b, MSG_BODY_MAX);
-	spec_put(spec, &blob);
-	if ((r = buf_error(&blob)) != 0 ||
-	    (r = util_make_memfd(blob.data, blob.len, &fd)) != 0)
-		goto out;
-	buf_put_str(&b, env->handle);
-	buf_put_u32(&b, (uint32_t)blob.len);
-	fetch_in_end(f, env->handle);
-	a = fetch_ask_put(f, MSG_DEV_START, &b, fd, SHIM_START_TIMEOUT_MS +
-	    ASK_TIMEOUT_MS + fetch_frame_get_prepare_ms(spec));
-	if (a == NULL)
-		r = CL_NOMEM;
-	else
-		fetch_ask_set_frame(f, a, env, fetch_frame_on_start_timeout);
-	CRASH_POINT("start.heard");
- out:
-	buf_clear(&b);
-	buf_clear(&blob);
+	if ((r = msg_make_memfd(&spec_start_table, spec, MAX_SPEC_LEN, &fd,
+	    &body.len)) == 0) {
+		fetch_in_end(f, env->handle);
+		a = FETCH_ASK(f, DEV_START, &body, fd, SHIM_START_TIMEOUT_MS +
+		    ASK_TIMEOUT_MS + fetch_frame_get_prepare_ms(spec));
+		if (a == NULL)
+			r = CL_NOMEM;
+		else
+			fetch_ask_set_frame(f, a, env,
+			    fetch_frame_on_start_timeout);
+		CRASH_POINT("start.heard");
+	}
 	if (r != 0)
 		fetch_send_error(f, env->id, "start_failed", cl_strerror(r));
 }
@@ -153,61 +146,31 @@ fetch_frame_on_start(struct fetch *f, const struct frame_env *env,
 	fetch_in_drop(f, env->handle);	/* what it did not take */
 }
 
-/* Result, code and text of a DEV_*_ANS. */
-struct fetch_answer {
-	uint8_t result;
-	char *code;
-	char *text;
-};
-
-static void
-fetch_frame_get_answer(struct imsg *m, struct fetch_answer *ans)
-{
-	ans->result = buf_get_u8(&m->body);
-	ans->code = buf_get_strdup(&m->body, MAX_ID_LEN);
-	ans->text = buf_get_strdup(&m->body, MAX_ERROR_TEXT_LEN);
-}
-
-static void
-fetch_frame_clear_answer(struct fetch_answer *ans)
-{
-	free(ans->code);
-	free(ans->text);
-}
-
 int
-fetch_frame_on_started(struct fetch *f, struct imsg *m)
+fetch_frame_on_started(struct fetch *f, struct imsg *m, union msg_any *v)
 {
 	struct fetch_ask *a = fetch_ask_find(f, m->id, MSG_DEV_START);
-	struct fetch_answer ans;
-	int64_t pid, started_at;
-	int r;
+	const struct msg_dev_start_ans *ans = &v->DEV_START_ANS;
 
-	(void)buf_get_u64(&m->body);	/* slot: DEV_HANDLE said it */
-	fetch_frame_get_answer(m, &ans);
-	pid = buf_get_i64(&m->body);
-	started_at = buf_get_i64(&m->body);
-	if ((r = buf_end(&m->body)) != 0 || a == NULL)
-		goto out;
+	if (a == NULL)
+		return CL_OK;
 	CRASH_POINT("start.answered");
 	if (!fetch_ask_is_wanted(f, a))
 		;	/* the next hello offers it */
-	else if (ans.result == RES_OK)
-		fetch_frame_send_started(f, a->corr, a->handle, pid, started_at,
-		    NULL);
-	else if (ans.result == RES_NOT_STARTED)
+	else if (ans->result == RES_OK)
+		fetch_frame_send_started(f, a->corr, a->handle, ans->pid,
+		    ans->started_at, NULL);
+	else if (ans->result == RES_NOT_STARTED)
 		fetch_frame_send_started(f, a->corr, a->handle, 0,
-		    UTIL_TIME_ZERO, ans.text);
+		    UTIL_TIME_ZERO, ans->text);
 	else
-		fetch_send_error(f, a->corr, ans.code, ans.text);
+		fetch_send_error(f, a->corr, ans->code, ans->text);
 	/* Its output may follow now: `started` is queued before it.  After a
 	 * refusal another may still wait; else its end follows. */
-	if (ans.result == RES_OK || !fetch_ask_is_wanted(f, a))
+	if (ans->result == RES_OK || !fetch_ask_is_wanted(f, a))
 		fetch_work_release(f, a->handle);
 	fetch_ask_del(f, a);
- out:
-	fetch_frame_clear_answer(&ans);
-	return r;
+	return CL_OK;
 }
 
 void
@@ -216,7 +179,7 @@ fetch_frame_on_signal(struct fetch *f, const struct frame_env *env,
 {
 	struct frame_signal *s = payload;
 	struct fetch_work *w = fetch_work_find_handle(f, env->handle);
-	struct buf b;
+	struct msg_dev_signal body = { .handle_id = env->handle };
 	struct fetch_ask *a;
 	int sig = frame_parse_signal(s->signal != NULL ? s->signal : "");
 
@@ -234,12 +197,9 @@ fetch_frame_on_signal(struct fetch *f, const struct frame_env *env,
 		fetch_work_put_status(w, env->id, 0);
 		return;
 	}
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, env->handle);
-	buf_put_u8(&b, (uint8_t)sig);
-	a = fetch_frame_is_busy(f) ? NULL : fetch_ask_put(f, MSG_DEV_SIGNAL, &b,
-	    -1, SIGNAL_TIMEOUT_MS);
-	buf_clear(&b);
+	body.sig = sig;
+	a = fetch_frame_is_busy(f) ? NULL : FETCH_ASK(f, DEV_SIGNAL, &body, -1,
+	    SIGNAL_TIMEOUT_MS);
 	if (a != NULL)
 		fetch_ask_set_frame(f, a, env, fetch_frame_on_timeout);
 	else
@@ -265,29 +225,25 @@ fetch_frame_put_status(struct fetch *f, const char *id, const char *handle)
 	}
 	frame_init_payload(FRAME_STATUS, &s);
 	s.status.handle_id = FETCH_TEXT(handle);
-	s.status.executor_id = f->conf.agent_id;
+	s.status.executor_id = FETCH_TEXT(f->conf.agent_id);
 	s.status.state = (char *)(uintptr_t)frame_state_name(HS_PENDING);
 	fetch_send(f, FRAME_STATUS, id, handle, &s, NULL);
 }
 
 int
-fetch_frame_on_signalled(struct fetch *f, struct imsg *m)
+fetch_frame_on_signalled(struct fetch *f, struct imsg *m, union msg_any *v)
 {
 	struct fetch_ask *a = fetch_ask_find(f, m->id, MSG_DEV_SIGNAL);
-	struct fetch_answer ans;
-	int r;
+	const struct msg_device_ans *ans = &v->DEV_SIGNAL_ANS;
 
-	fetch_frame_get_answer(m, &ans);
-	if ((r = buf_end(&m->body)) == 0 && fetch_ask_is_wanted(f, a)) {
-		if (ans.result == RES_OK)
+	if (fetch_ask_is_wanted(f, a)) {
+		if (ans->result == RES_OK)
 			fetch_frame_put_status(f, a->corr, a->handle);
 		else
-			fetch_send_error(f, a->corr, ans.code, ans.text);
+			fetch_send_error(f, a->corr, ans->code, ans->text);
 	}
-	if (r == 0)
-		fetch_ask_del(f, a);
-	fetch_frame_clear_answer(&ans);
-	return r;
+	fetch_ask_del(f, a);
+	return CL_OK;
 }
 
 void
@@ -409,7 +365,7 @@ fetch_decline_upgrade(struct fetch *f, const struct frame_env *env,
 
 	frame_init_payload(FRAME_UPGRADING, &a);
 	a.reason = FETCH_TEXT("this device does not upgrade itself");
-	a.from_version = f->conf.agent_version;
+	a.from_version = FETCH_TEXT(f->conf.agent_version);
 	a.target_version = q->target_version;
 	fetch_send(f, FRAME_UPGRADING, env->id, NULL, &a, NULL);
 }

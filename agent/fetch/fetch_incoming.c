@@ -65,17 +65,11 @@ fetch_in_free(struct fetch *f, struct fetch_in *t)
 }
 
 static void
-fetch_in_tell(struct fetch *f, uint32_t type, const char *handle,
-    const char *failure)
+fetch_in_tell_drop(struct fetch *f, const char *handle)
 {
-	struct buf b;
+	struct msg_handle_id body = { .handle_id = handle };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, handle);
-	if (failure != NULL)
-		buf_put_str(&b, failure);
-	fetch_tell(f, type, 0, &b, -1);
-	buf_clear(&b);
+	FETCH_TELL(f, BRANCH_DROP, &body);
 }
 
 /* Those nobody claimed. */
@@ -90,7 +84,7 @@ fetch_in_check_idle(struct fetch *f, int64_t now)
 			continue;
 		log_info("branch-dropped", "handle=%s reason=\"nobody "
 		    "claimed it\"", log_q(t->handle));
-		fetch_in_tell(f, MSG_BRANCH_DROP, t->handle, NULL);
+		fetch_in_tell_drop(f, t->handle);
 		fetch_in_free(f, t);
 	}
 }
@@ -131,9 +125,9 @@ static void
 fetch_in_open(struct fetch *f, const struct frame_env *env,
     const struct frame_branch_chunk *c)
 {
+	struct msg_handle_id body = { .handle_id = env->handle };
 	struct fetch_in *t;
 	struct fetch_ask *a;
-	struct buf b;
 
 	if (f->nincoming >= FETCH_IN_MAX ||
 	    (t = calloc(1, sizeof(*t))) == NULL) {
@@ -146,10 +140,7 @@ fetch_in_open(struct fetch *f, const struct frame_env *env,
 	t->total = c->total;
 	TAILQ_INSERT_TAIL(&f->incoming, t, entry);
 	f->nincoming++;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, t->handle);
-	a = fetch_ask_put(f, MSG_BRANCH_OPEN, &b, -1, ASK_TIMEOUT_MS);
-	buf_clear(&b);
+	a = FETCH_ASK(f, BRANCH_OPEN, &body, -1, ASK_TIMEOUT_MS);
 	t->held = malloc(c->data_len);
 	if (a == NULL || t->held == NULL) {
 		fetch_fail(f, "out of memory");
@@ -199,20 +190,19 @@ fetch_in_fail_handle(struct fetch *f, const char *handle, const char *why)
 }
 
 int
-fetch_in_on_opened(struct fetch *f, struct imsg *m)
+fetch_in_on_opened(struct fetch *f, struct imsg *m, union msg_any *v)
 {
 	struct fetch_ask *a = fetch_ask_find(f, m->id, MSG_BRANCH_OPEN);
-	int ok = buf_get_bool(&m->body), r;
 	struct fetch_in *t;
 
-	if ((r = buf_end(&m->body)) != 0 || a == NULL)
-		return r;
+	if (a == NULL)
+		return CL_OK;
 	t = fetch_in_find(f, a->handle);
 	fetch_ask_del(f, a);
 	if (t == NULL || t->held == NULL)
 		return CL_OK;
 	t->fd = imsg_take_fd(m);
-	if (!ok)
+	if (!v->BRANCH_OPEN_ANS.ok)
 		fetch_in_fail(t, "the device cannot keep it");
 	if (t->failure[0] == '\0')
 		fetch_in_write(t, t->held, t->held_len);
@@ -226,13 +216,15 @@ void
 fetch_in_end(struct fetch *f, const char *handle)
 {
 	struct fetch_in *t = fetch_in_find(f, handle);
+	struct msg_branch_end body = { .handle_id = handle };
 
 	if (t == NULL)
 		return;
 	if (t->received != t->total)
 		fetch_in_fail(t, "%lld of its %lld bytes came",
 		    (long long)t->received, (long long)t->total);
-	fetch_in_tell(f, MSG_BRANCH_END, handle, t->failure);
+	body.failure = t->failure;
+	FETCH_TELL(f, BRANCH_END, &body);
 	fetch_in_free(f, t);
 }
 
@@ -243,7 +235,7 @@ fetch_in_drop(struct fetch *f, const char *handle)
 
 	if (t == NULL)
 		return;
-	fetch_in_tell(f, MSG_BRANCH_DROP, t->handle, NULL);
+	fetch_in_tell_drop(f, t->handle);
 	fetch_in_free(f, t);
 }
 

@@ -65,32 +65,25 @@ static int
 fetch_lease_ask(struct fetch *f, const struct frame_env *env, uint32_t type,
     const struct field_table *t, const void *v, struct fetch_lease *l)
 {
-	struct buf blob, b;
+	struct msg_memfd body;
 	struct fetch_ask *a;
-	int fd = -1, r;
+	int fd, r;
 
-	buf_init(&blob, MAX_SPEC_LEN);
-	buf_init(&b, 4);
-	field_put(t, v, &blob);
-	if ((r = l == NULL ? CL_NOMEM : buf_error(&blob)) != 0 ||
-	    (r = util_make_memfd(blob.data, blob.len, &fd)) != 0)
-		goto out;
-	buf_put_u32(&b, (uint32_t)blob.len);
-	a = fetch_ask_put(f, type, &b, fd, type == MSG_DEV_REVOKE ?
-	    LEASE_REVOKE_MS : LEASE_REFRESH_MS);
-	if (a == NULL) {
-		r = CL_LIMIT;
-		goto out;
+	if (l == NULL)
+		return CL_NOMEM;
+	if ((r = msg_make_memfd(t, v, MAX_SPEC_LEN, &fd, &body.len)) == 0) {
+		a = fetch_ask_put(f, type, &body, fd, type == MSG_DEV_REVOKE ?
+		    LEASE_REVOKE_MS : LEASE_REFRESH_MS);
+		r = a == NULL ? CL_LIMIT : CL_OK;
+	}
+	if (r != CL_OK) {
+		fetch_lease_free(l);
+		return r;
 	}
 	fetch_ask_set_frame(f, a, env, fetch_lease_on_timeout);
 	a->arg = l;
 	a->free_arg = fetch_lease_free;
-	l = NULL;
- out:
-	fetch_lease_free(l);
-	buf_clear(&b);
-	buf_clear(&blob);	/* wipes */
-	return r;
+	return CL_OK;
 }
 
 /* ------------------------------------------------------------------- revoke */
@@ -193,34 +186,17 @@ fetch_lease_on_timeout(struct fetch *f, const struct fetch_ask *a)
 		fetch_lease_fail_refresh(f, a->corr, l->lease_id, text);
 }
 
-static int
-fetch_lease_load_table(struct imsg *m, const struct field_table *t, void *v)
-{
-	uint32_t len = buf_get_u32(&m->body);
-	uint8_t *data;
-	struct buf b;
-	int r;
-
-	if ((r = buf_end(&m->body)) != 0 ||
-	    (r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != 0)
-		return r;
-	buf_init_read(&b, data, len);
-	if ((r = field_get(t, &b, v)) == 0 && (r = buf_end(&b)) != 0)
-		field_clear(t, v);
-	free(data);
-	return r;
-}
-
 /* The answer goes to the session that asked, or nowhere: the hub asks a
  * device that comes back again. */
 int
-fetch_lease_on_revoked(struct fetch *f, struct imsg *m)
+fetch_lease_on_revoked(struct fetch *f, struct imsg *m, union msg_any *v)
 {
 	struct fetch_ask *a = fetch_ask_find(f, m->id, MSG_DEV_REVOKE);
 	struct dev_revoked rep;
 	int r;
 
-	if ((r = fetch_lease_load_table(m, &dev_revoked_table, &rep)) != 0)
+	if ((r = msg_load_memfd(m->fd, v->DEV_REVOKE_ANS.len, MAX_SPEC_LEN,
+	    &dev_revoked_table, &rep)) != 0)
 		return r;
 	if (fetch_ask_is_wanted(f, a))
 		fetch_lease_send_revoked(f, a->corr, a->arg, &rep);
@@ -230,13 +206,14 @@ fetch_lease_on_revoked(struct fetch *f, struct imsg *m)
 }
 
 int
-fetch_lease_on_refreshed(struct fetch *f, struct imsg *m)
+fetch_lease_on_refreshed(struct fetch *f, struct imsg *m, union msg_any *v)
 {
 	struct fetch_ask *a = fetch_ask_find(f, m->id, MSG_DEV_REFRESH);
 	struct dev_refreshed rep;
 	int r;
 
-	if ((r = fetch_lease_load_table(m, &dev_refreshed_table, &rep)) != 0)
+	if ((r = msg_load_memfd(m->fd, v->DEV_REFRESH_ANS.len, MAX_SPEC_LEN,
+	    &dev_refreshed_table, &rep)) != 0)
 		return r;
 	if (fetch_ask_is_wanted(f, a))
 		fetch_lease_send_refreshed(f, a->corr,

@@ -125,7 +125,7 @@ fetch_out_on_ack(struct fetch_work *w, uint64_t offset)
 {
 	struct fetch_out *o = &w->out;
 	struct fetch_out_mark first = o->marks[0], here = fetch_out_get_mark(o);
-	struct buf b;
+	struct msg_dev_acked body = { .slot = w->slot };
 	size_t i;
 
 	if (offset > o->norm)
@@ -143,12 +143,9 @@ fetch_out_on_ack(struct fetch_work *w, uint64_t offset)
 	if (o->marks[0].raw <= first.raw)
 		return;
 	CRASH_POINT("ack.fetch");
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, w->slot);
-	buf_put_u64(&b, o->marks[0].raw);
-	buf_put_u64(&b, o->marks[0].norm);
-	fetch_tell(w->f, MSG_DEV_ACKED, 0, &b, -1);
-	buf_clear(&b);
+	body.raw = o->marks[0].raw;
+	body.norm = o->marks[0].norm;
+	FETCH_TELL(w->f, DEV_ACKED, &body);
 }
 
 /* One log_chunk.  CL_* of the link. */
@@ -279,8 +276,8 @@ fetch_out_send_end(struct fetch_work *w)
 	int r;
 
 	/* What the shim could not keep counts, though it never comes. */
-	if (o->raw < w->total_raw)
-		fetch_out_skip_gap(w, w->total_raw);
+	if (o->raw < w->end.total_raw)
+		fetch_out_skip_gap(w, w->end.total_raw);
 	if (!o->flushed) {
 		len = utf8_norm_end(&o->tail, w->f->text);
 		o->flushed = 1;
@@ -291,8 +288,8 @@ fetch_out_send_end(struct fetch_work *w)
 	if ((r = fetch_back_step(w)) != CL_INCOMPLETE)
 		return r;
 	log_info("workload-ended", "handle=%s state=%s code=%lld bytes=%llu",
-	    log_q(w->handle), frame_state_name(w->state),
-	    (long long)w->exit_code, (unsigned long long)o->norm);
+	    log_q(w->handle), frame_state_name(w->end.state),
+	    (long long)w->end.exit_code, (unsigned long long)o->norm);
 	return fetch_work_put_status(w, NULL, 1);
 }
 
@@ -357,33 +354,20 @@ fetch_out_pump(struct fetch *f)
 static void
 fetch_out_report_sent(struct fetch_work *w, uint64_t raw)
 {
-	struct buf b;
+	struct msg_dev_sent body = { .slot = w->slot, .raw = raw };
 
 	if (raw <= w->out.sent_raw)
 		return;
 	w->out.sent_raw = raw;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, w->slot);
-	buf_put_u64(&b, raw);
-	fetch_tell(w->f, MSG_DEV_SENT, 0, &b, -1);
-	buf_clear(&b);
-}
-
-static void
-fetch_out_report(struct fetch_work *w, uint32_t type)
-{
-	struct buf b;
-
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, w->slot);
-	fetch_tell(w->f, type, 0, &b, -1);
-	buf_clear(&b);
+	FETCH_TELL(w->f, DEV_SENT, &body);
 }
 
 static void
 fetch_out_report_done(struct fetch_work *w)
 {
-	fetch_out_report(w, MSG_DEV_DONE);
+	struct msg_slot body = { .slot = w->slot };
+
+	FETCH_TELL(w->f, DEV_DONE, &body);
 	fetch_work_del(w);
 }
 
@@ -452,6 +436,7 @@ fetch_out_on_written(struct fetch *f)
 	uint64_t written = fetch_link_get_written(f->link);
 	struct fetch_work *w, *next;
 	struct fetch_out *o;
+	struct msg_slot told;
 
 	for (w = TAILQ_FIRST(&f->works); w != NULL; w = next) {
 		next = TAILQ_NEXT(w, entry);
@@ -471,7 +456,8 @@ fetch_out_on_written(struct fetch *f)
 		w->told = 1;
 		w->told_beat = f->beat_seq + 1;
 		CRASH_POINT("status.sent");
-		fetch_out_report(w, MSG_DEV_TOLD);
+		told.slot = w->slot;
+		FETCH_TELL(f, DEV_TOLD, &told);
 	}
 	fetch_out_limit_told(f);
 }

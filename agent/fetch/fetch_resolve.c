@@ -8,7 +8,6 @@
  */
 #include "fetch.h"
 
-#include <bsd/string.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -23,60 +22,6 @@
 
 #define FETCH_RESOLVE_CHANNEL_FD 3
 #define FETCH_RESOLVE_QUEUE_MAX 4
-#define FETCH_ERROR_MAX 512	/* of a resolver's reason */
-
-int
-fetch_addrs_get(struct buf *b, int *okp, char *why, size_t whylen,
-    struct fetch_addr *addrs, size_t *np)
-{
-	char text[FETCH_ERROR_MAX + 1];
-	const uint8_t *bytes;
-	size_t i, len, n, want;
-	uint8_t family;
-
-	*np = 0;
-	*okp = buf_get_bool(b);
-	buf_get_str(b, text, FETCH_ERROR_MAX);
-	n = buf_get_u8(b);
-	if (n > MAX_RESOLVED)
-		return CL_LIMIT;
-	for (i = 0; i < n; i++) {
-		family = buf_get_u8(b);
-		bytes = buf_get_blob(b, sizeof(addrs[i].bytes), &len);
-		want = family == 4 ? 4 : 16;
-		if ((family != 4 && family != 6) || bytes == NULL ||
-		    len != want)
-			return CL_FORMAT;
-		addrs[i].family = family == 4 ? AF_INET : AF_INET6;
-		memcpy(addrs[i].bytes, bytes, len);
-	}
-	if (buf_end(b) != 0 || (*okp && n == 0))
-		return CL_FORMAT;
-	strlcpy(why, text, whylen);
-	*np = n;
-	return CL_OK;
-}
-
-void
-fetch_addrs_put(struct buf *b, const char *error,
-    const struct fetch_addr *addrs, size_t n)
-{
-	size_t i;
-
-	buf_put_u8(b, error == NULL);
-	buf_put_str(b, error);
-	buf_put_u8(b, (uint8_t)n);
-	for (i = 0; i < n; i++) {
-		buf_put_u8(b, addrs[i].family == AF_INET ? 4 : 6);
-		buf_put_blob(b, addrs[i].bytes,
-		    addrs[i].family == AF_INET ? 4 : 16);
-	}
-}
-
-struct fetch_resolve_question {
-	char host[FETCH_HOST_MAX + 1];
-	char port[8];
-};
 
 static void
 fetch_resolve_confine(void)
@@ -90,31 +35,17 @@ fetch_resolve_confine(void)
 		    cl_strerror(r));
 }
 
+/* The one question; then msg_clear and imsg_free. */
 static void
-fetch_resolve_get_question(struct imsg_chan *c,
-    struct fetch_resolve_question *q)
+fetch_resolve_wait(struct chan *c, struct imsg *m, union msg_any *v)
 {
-	struct pollfd pfd = { .fd = FETCH_RESOLVE_CHANNEL_FD,
-	    .events = POLLIN };
-	struct msgcat_seen seen = { { 0 } };
-	struct imsg m;
 	const char *why;
-	uint16_t port;
-	int r;
+	int r = chan_wait(c, INT64_MAX, m, v, &why);
 
-	while ((r = imsg_read(c, &m)) == CL_INCOMPLETE)
-		poll(&pfd, 1, -1);
 	if (r == CL_EOF)
 		_exit(0);
-	if (r != 0 || msgcat_check(MSG_M2F, MS_STARTING, &m, &seen, &why) !=
-	    0 || m.type != MSG_RES_NAME)
+	if (r != 0 || m->type != MSG_RES_NAME)
 		fatal("monitor-violation", "role=resolver");
-	buf_get_str(&m.body, q->host, FETCH_HOST_MAX);
-	port = buf_get_u16(&m.body);
-	if (buf_end(&m.body) != 0)
-		fatal("monitor-violation", "role=resolver type=RES_NAME");
-	snprintf(q->port, sizeof(q->port), "%u", port);
-	imsg_free(&m);
 }
 
 /* One address, unless it is there already. */
@@ -145,10 +76,11 @@ fetch_resolve_add_addr(struct fetch_addr *addrs, size_t n,
 
 /* NULL, or why there is no address. */
 static const char *
-fetch_resolve_name(const struct fetch_resolve_question *q,
-    struct fetch_addr *addrs, size_t *np)
+fetch_resolve_name(const struct msg_res_name *q, struct fetch_addr *addrs,
+    size_t *np)
 {
 	struct addrinfo hints, *list = NULL, *ai;
+	char port[8];
 	int r;
 
 	memset(&hints, 0, sizeof(hints));
@@ -156,7 +88,8 @@ fetch_resolve_name(const struct fetch_resolve_question *q,
 	hints.ai_socktype = SOCK_STREAM;
 	hints.ai_flags = AI_NUMERICSERV;
 	*np = 0;
-	if ((r = getaddrinfo(q->host, q->port, &hints, &list)) != 0)
+	(void)snprintf(port, sizeof(port), "%u", (unsigned int)q->port);
+	if ((r = getaddrinfo(q->host, port, &hints, &list)) != 0)
 		return gai_strerror(r);
 	for (ai = list; ai != NULL && *np < MAX_RESOLVED; ai = ai->ai_next)
 		*np = fetch_resolve_add_addr(addrs, *np, ai);
@@ -168,28 +101,30 @@ int
 fetch_resolve_main(void)
 {
 	struct fetch_addr addrs[MAX_RESOLVED];
-	struct imsg_chan c;
-	struct fetch_resolve_question q;
+	struct msg_addr out[MAX_RESOLVED];
+	struct msg_addrs ans = { .addrs = out };
 	struct pollfd pfd = { .fd = FETCH_RESOLVE_CHANNEL_FD,
 	    .events = POLLOUT };
-	struct buf b;
-	const char *error;
-	size_t n;
+	struct chan c;
+	struct imsg m;
+	union msg_any v;
+	size_t i;
 
 	/* A name server that never answers must not keep us. */
 	alarm(RESOLVE_TIMEOUT_MS / 1000);
-	if (imsg_init(&c, FETCH_RESOLVE_CHANNEL_FD, FETCH_RESOLVE_QUEUE_MAX) !=
-	    0)
+	if (chan_init(&c, FETCH_RESOLVE_CHANNEL_FD, MSG_M2F, MSG_F2M,
+	    FETCH_RESOLVE_QUEUE_MAX, NULL, NULL, NULL) != 0)
 		fatal("start", "reason=\"no channel on descriptor 3\"");
 	fetch_resolve_confine();
-	fetch_resolve_get_question(&c, &q);
-	error = fetch_resolve_name(&q, addrs, &n);
-	buf_init(&b, MSG_BODY_MAX);
-	fetch_addrs_put(&b, error, addrs, n);
-	if (imsg_compose(&c, MSG_RES_ADDRS, 0, &b, -1) != 0)
+	fetch_resolve_wait(&c, &m, &v);
+	ans.error = fetch_resolve_name(&v.RES_NAME, addrs, &ans.naddrs);
+	for (i = 0; i < ans.naddrs; i++) {
+		out[i].bytes = addrs[i].bytes;
+		out[i].bytes_len = addrs[i].family == AF_INET ? 4 : 16;
+	}
+	if (CHAN_SEND(&c, RES_ADDRS, 0, &ans, -1) != 0)
 		fatal("resolve", "reason=\"cannot answer\"");
-	buf_clear(&b);
-	while (imsg_write(&c) == CL_INCOMPLETE)
-		poll(&pfd, 1, -1);
+	while (chan_has_output(&c) && poll(&pfd, 1, -1) == 1)
+		chan_flush(&c);
 	return 0;
 }

@@ -22,7 +22,6 @@
 #include "common/base/util.h"
 
 #define FETCH_OUT_KEEP 65536	/* writer memory kept between frames */
-#define FETCH_DETAIL_MAX 480	/* of a SESSION message */
 /* Asks that belong to no frame: resolve, caps, enrolled. */
 #define FETCH_ASK_OWN_MAX 8
 /* Jobs a hub may have running beyond the workloads it may start. */
@@ -114,41 +113,45 @@ fetch_send_error(struct fetch *f, const char *id, const char *code,
 /* -------------------------------------------------------------- the monitor */
 
 void
-fetch_tell(struct fetch *f, uint32_t type, uint64_t id,
-    const struct buf *body, int fd)
+fetch_tell(struct fetch *f, uint32_t type, uint64_t id, const void *v, int fd)
 {
 	int r;
 
-	if ((r = chan_send_buf(&f->chan, type, id, body, fd)) != 0)
+	if ((r = chan_send(&f->chan, type, id, v, fd)) != 0)
 		fatal("monitor-write", "type=%s reason=\"%s\"",
 		    msgcat_name(type), cl_strerror(r));
 }
 
 void
+fetch_cut_text(char *dst, size_t size, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len >= size)
+		len = utf8_cut(text, size - 1);
+	memcpy(dst, text, len);
+	dst[len] = '\0';
+}
+
+void
 fetch_report_session(struct fetch *f, uint8_t link_state, const char *why)
 {
-	struct buf b;
-	size_t len = strlen(why);
+	char detail[MAX_LINK_DETAIL_LEN + 1];
+	struct msg_link link = { .state = link_state,
+	    .negotiated = f->negotiated, .detail = detail,
+	    .fatal = link_state == LINK_DOWN ? f->fatal : FATAL_NONE };
 
-	if (len > FETCH_DETAIL_MAX)
-		len = utf8_cut(why, FETCH_DETAIL_MAX);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, link_state);
-	buf_put_u16(&b, (uint16_t)f->negotiated);
-	buf_put_u8(&b,
-	    (uint8_t)(link_state == LINK_DOWN ? f->fatal : FATAL_NONE));
-	buf_put_blob(&b, why, len);	/* a str has the same form */
-	fetch_tell(f, MSG_SESSION, 0, &b, -1);
-	buf_clear(&b);
+	fetch_cut_text(detail, sizeof(detail), why);
+	FETCH_TELL(f, SESSION, &link);
 }
 
 struct fetch_ask *
-fetch_ask_put(struct fetch *f, uint32_t type, const struct buf *body, int fd,
+fetch_ask_put(struct fetch *f, uint32_t type, const void *v, int fd,
     int64_t timeout_ms)
 {
 	struct fetch_ask *a = NULL;
 
-	if (f->nasks < f->conf.max_concurrent + FETCH_ASK_JOBS_EXTRA +
+	if (f->nasks < (size_t)f->conf.max_concurrent + FETCH_ASK_JOBS_EXTRA +
 	    FETCH_ASK_OWN_MAX)
 		a = calloc(1, sizeof(*a));
 	if (a == NULL) {
@@ -161,7 +164,7 @@ fetch_ask_put(struct fetch *f, uint32_t type, const struct buf *body, int fd,
 	a->deadline_at = util_now_ms() + timeout_ms;
 	TAILQ_INSERT_TAIL(&f->asks, a, entry);
 	f->nasks++;
-	fetch_tell(f, type, a->id, body, fd);
+	fetch_tell(f, type, a->id, v, fd);
 	return a;
 }
 

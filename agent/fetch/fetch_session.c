@@ -12,7 +12,6 @@
 
 #include <arpa/inet.h>
 #include <bsd/stdlib.h>
-#include <bsd/string.h>
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "common/base/xmem.h"
 #include "net/codec/ws.h"
 
 /*
@@ -80,9 +80,10 @@ fetch_send_hello(struct fetch *f)
 	frame_init_payload(FRAME_HELLO, &h);
 	h.protocol_version = f->conf.max_protocol;
 	/* A token has no identity yet. */
-	h.agent_id = f->conf.enrolling ? none : f->conf.agent_id;
-	h.name = f->conf.name;
-	h.agent_version = f->conf.agent_version;
+	h.agent_id = f->auth.enrolling ? none :
+	    FETCH_TEXT(f->conf.agent_id);
+	h.name = FETCH_TEXT(f->conf.name);
+	h.agent_version = FETCH_TEXT(f->conf.agent_version);
 	h.capabilities = f->caps;
 	if ((r = fetch_make_offers(f, &h)) == 0)
 		r = fetch_send(f, FRAME_HELLO, "hello", NULL, &h, NULL);
@@ -130,10 +131,12 @@ fetch_ask_address(struct fetch *f)
 static void
 fetch_start_dial(struct fetch *f)
 {
-	struct fetch_target t = { .host = f->conf.host, .port = f->conf.port,
+	struct fetch_target t = { .host = f->conf.host,
+	    .port = (uint16_t)f->conf.port,
 	    .path = f->conf.path, .user_agent = "cloop-agentd",
-	    .bearer = (const char *)f->conf.bearer.data, .ctx = f->ctx,
-	    .pins = f->conf.pins, .npins = f->conf.npins };
+	    .bearer = (const char *)f->auth.bearer.data, .ctx = f->ctx,
+	    .pins = (const struct pin *)(const void *)f->conf.pins,
+	    .npins = f->conf.pins_len / PIN_DIGEST_LEN };
 	int r;
 
 	f->negotiated = 0;
@@ -141,7 +144,7 @@ fetch_start_dial(struct fetch *f)
 		log_warn("insecure-transport", "host=%s reason=\"the "
 		    "connection is not encrypted\"", log_q(f->conf.host));
 	log_debug("dial", "host=%s port=%u tls=%d", log_q(f->conf.host),
-	    f->conf.port, f->conf.tls);
+	    (unsigned int)f->conf.port, f->conf.tls);
 	fetch_report_session(f, LINK_CONNECTING, "");
 	if ((r = fetch_link_start(f->link, &t, f->addrs, f->naddrs)) != 0) {
 		snprintf(f->why, sizeof(f->why), "cannot dial: %s",
@@ -168,17 +171,11 @@ fetch_put_hello(struct fetch *f)
 static void
 fetch_ask_save(struct fetch *f)
 {
-	struct buf b;
-	struct fetch_ask *a;
+	struct msg_enrolled e = { .agent_id = f->welcome.executor_id,
+	    .credential = f->welcome.credential };
 
 	fetch_link_pause(f->link, 1);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, f->welcome.executor_id);
-	buf_put_blob(&b, f->welcome.credential.data,
-	    f->welcome.credential.len);	/* a str has the same form */
-	a = fetch_ask_put(f, MSG_ENROLLED, &b, -1, ASK_TIMEOUT_MS);
-	buf_clear(&b);
-	if (a == NULL)
+	if (FETCH_ASK(f, ENROLLED, &e, -1, ASK_TIMEOUT_MS) == NULL)
 		fetch_fail(f, "out of memory");
 }
 
@@ -193,9 +190,9 @@ fetch_set_saved(struct fetch *f, int saved, const char *error)
 		    "spent");
 		return;
 	}
-	strlcpy(f->conf.agent_id, f->welcome.executor_id,
-	    sizeof(f->conf.agent_id));
-	f->conf.enrolling = 0;
+	free(FETCH_TEXT(f->conf.agent_id));
+	f->conf.agent_id = xstrdup(f->welcome.executor_id);
+	f->auth.enrolling = 0;
 	log_info("enrolled", "agent=%s", log_q(f->conf.agent_id));
 	fetch_put_event(f, FEV_SAVED);
 }

@@ -8,6 +8,7 @@
  */
 #include "fetch.h"
 
+#include <bsd/string.h>
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,6 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-
-#define FETCH_WORK_ERROR_MAX MAX_ERROR_TEXT_LEN
 
 struct fetch_work *
 fetch_work_find_handle(struct fetch *f, const char *handle)
@@ -75,16 +74,16 @@ fetch_work_del(struct fetch_work *w)
 	TAILQ_REMOVE(&f->works, w, entry);
 	f->nworks--;
 	fetch_back_clear(&w->back);
-	free(w->error);
+	field_clear(&shim_exit_table, &w->end);
 	free(w);
 }
 
 /* One that was prepared runs now. */
 static int
-fetch_work_update(struct fetch_work *old, const struct fetch_work *w)
+fetch_work_update(struct fetch_work *w, const struct msg_dev_handle *h)
 {
-	old->pid = w->pid;
-	old->started_at = w->started_at;
+	w->pid = h->pid;
+	w->started_at = h->started_at;
 	return CL_OK;
 }
 
@@ -93,12 +92,14 @@ fetch_work_update(struct fetch_work *old, const struct fetch_work *w)
  * again with its pid when it was announced while it was prepared.
  */
 int
-fetch_work_on_handle(struct fetch *f, struct imsg *m)
+fetch_work_on_handle(struct fetch *f, struct imsg *m, union msg_any *v)
 {
-	uint64_t acked_raw, acked_norm;
-	struct fetch_work *w, *old;
+	const struct msg_dev_handle *h = &v->DEV_HANDLE;
+	struct fetch_work *w = fetch_work_find_slot(f, h->slot);
 	int r;
 
+	if (w != NULL)
+		return fetch_work_update(w, h);
 	if (f->nworks >= MAX_CONCURRENT + FETCH_OUT_TOLD_MAX)
 		return CL_LIMIT;
 	if ((w = calloc(1, sizeof(*w))) == NULL)
@@ -106,21 +107,14 @@ fetch_work_on_handle(struct fetch *f, struct imsg *m)
 	w->f = f;
 	w->wake_fd = -1;
 	fetch_back_init(&w->back);
-	w->slot = buf_get_u64(&m->body);
-	buf_get_str(&m->body, w->handle, MAX_ID_LEN);
-	w->pid = buf_get_i64(&m->body);
-	w->started_at = buf_get_i64(&m->body);
-	acked_raw = buf_get_u64(&m->body);
-	acked_norm = buf_get_u64(&m->body);
-	old = fetch_work_find_slot(f, w->slot);
-	if ((r = buf_end(&m->body)) == 0)
-		r = old != NULL ? fetch_work_update(old, w) :
-		    spool_open(&w->spool, imsg_take_fd(m), 0);
-	if (r != 0 || old != NULL) {
+	w->slot = h->slot;
+	strlcpy(w->handle, h->handle_id, sizeof(w->handle));
+	(void)fetch_work_update(w, h);
+	if ((r = spool_open(&w->spool, imsg_take_fd(m), 0)) != 0) {
 		free(w);
 		return r;
 	}
-	fetch_out_init(&w->out, acked_raw, acked_norm);
+	fetch_out_init(&w->out, h->acked_raw, h->acked_norm);
 	w->held = fetch_ask_find_handle(f, MSG_DEV_START, w->handle) != NULL;
 	TAILQ_INSERT_TAIL(&f->works, w, entry);
 	f->nworks++;
@@ -140,16 +134,12 @@ fetch_work_on_growth(evutil_socket_t fd, short what, void *arg)
 }
 
 int
-fetch_work_on_wake(struct fetch *f, struct imsg *m)
+fetch_work_on_wake(struct fetch *f, struct imsg *m, union msg_any *v)
 {
-	struct fetch_work *w;
-	uint64_t slot;
-	int fd, r;
+	struct fetch_work *w = fetch_work_find_slot(f, v->DEV_WAKE.slot);
+	int fd;
 
-	slot = buf_get_u64(&m->body);
-	if ((r = buf_end(&m->body)) != 0)
-		return r;
-	if ((w = fetch_work_find_slot(f, slot)) == NULL)
+	if (w == NULL)
 		return CL_OK;	/* refused by the hub meanwhile */
 	fd = imsg_take_fd(m);
 	if (w->wake != NULL)
@@ -167,41 +157,23 @@ fetch_work_on_wake(struct fetch *f, struct imsg *m)
 }
 
 int
-fetch_work_on_exit(struct fetch *f, struct imsg *m)
+fetch_work_on_exit(struct fetch *f, struct imsg *m, union msg_any *v)
 {
-	struct fetch_work *w;
-	uint64_t slot, total_raw;
-	int64_t code, started_at, finished_at;
-	uint8_t state;
-	char *error;
-	int r;
+	struct fetch_work *w = fetch_work_find_slot(f, v->DEV_EXIT.slot);
 
-	slot = buf_get_u64(&m->body);
-	state = buf_get_u8(&m->body);
-	code = buf_get_i64(&m->body);
-	started_at = buf_get_i64(&m->body);
-	finished_at = buf_get_i64(&m->body);
-	error = buf_get_strdup(&m->body, FETCH_WORK_ERROR_MAX);
-	total_raw = buf_get_u64(&m->body);
-	if ((r = buf_end(&m->body)) != 0 ||
-	    (w = fetch_work_find_slot(f, slot)) == NULL || w->exited) {
-		free(error);
-		return r;
-	}
+	(void)m;
+	if (w == NULL || w->exited)
+		return CL_OK;
 	/* Its start was refused, and whoever asked was told. */
 	if (w->held && w->pid == 0) {
-		free(error);
 		fetch_work_del(w);
 		return CL_OK;
 	}
 	w->exited = 1;
-	w->state = state;
-	w->exit_code = code;
-	if (started_at != UTIL_TIME_ZERO)
-		w->started_at = started_at;
-	w->finished_at = finished_at;
-	w->error = error;
-	w->total_raw = total_raw;
+	w->end = v->DEV_EXIT.end;	/* what it owns is ours */
+	field_init(&shim_exit_table, &v->DEV_EXIT.end);
+	if (w->end.started_at != UTIL_TIME_ZERO)
+		w->started_at = w->end.started_at;
 	fetch_work_set_dirty(w);
 	return CL_OK;
 }
@@ -220,18 +192,13 @@ fetch_work_release(struct fetch *f, const char *handle)
 void
 fetch_work_stop(struct fetch_work *w, const char *reason)
 {
-	struct buf b;
-	size_t len = strlen(reason);
+	char cut[MAX_REASON_LEN + 1];
+	struct msg_dev_stop body = { .slot = w->slot, .reason = cut };
 
 	log_info("workload-refused", "handle=%s reason=%s", log_q(w->handle),
 	    log_q(reason));
-	if (len > MAX_REASON_LEN)
-		len = utf8_cut(reason, MAX_REASON_LEN);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, w->slot);
-	buf_put_blob(&b, reason, len);	/* a str has the same form */
-	fetch_tell(w->f, MSG_DEV_STOP, 0, &b, -1);
-	buf_clear(&b);
+	fetch_cut_text(cut, sizeof(cut), reason);
+	FETCH_TELL(w->f, DEV_STOP, &body);
 	fetch_work_del(w);
 }
 
@@ -243,17 +210,17 @@ fetch_work_put_status(struct fetch_work *w, const char *id, int final)
 
 	frame_init_payload(FRAME_STATUS, &f);
 	s->handle_id = w->handle;
-	s->executor_id = w->f->conf.agent_id;
+	s->executor_id = FETCH_TEXT(w->f->conf.agent_id);
 	/* Until the final status was sent, the workload runs: a terminal
 	 * state would close the log at the hub. */
-	s->state = (char *)(uintptr_t)frame_state_name(final ? w->state :
-	    HS_RUNNING);
+	s->state = FETCH_TEXT(frame_state_name(final ? (int)w->end.state :
+	    HS_RUNNING));
 	s->pid = w->pid;
 	s->started_at = w->started_at;
 	if (final) {
-		s->exit_code = w->exit_code;
-		s->finished_at = w->finished_at;
-		s->error = w->error;
+		s->exit_code = w->end.exit_code;
+		s->finished_at = w->end.finished_at;
+		s->error = FETCH_TEXT(w->end.error);
 		f.final_offset = (int64_t)w->out.norm;
 	}
 	return fetch_send(w->f, FRAME_STATUS, id, w->handle, &f,

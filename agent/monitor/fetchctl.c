@@ -52,7 +52,7 @@ fetchctl_send_failed(struct fetchctl *f, int r)
 
 void
 fetchctl_send(struct fetchctl *f, uint32_t type, uint64_t id,
-    uint64_t generation, const struct buf *body, int fd)
+    uint64_t generation, const void *v, int fd)
 {
 	if (!f->is_serving || (generation != 0 &&
 	    generation != f->generation)) {
@@ -60,7 +60,7 @@ fetchctl_send(struct fetchctl *f, uint32_t type, uint64_t id,
 			close(fd);
 		return;
 	}
-	fetchctl_send_failed(f, chan_send_buf(&f->chan, type, id, body, fd));
+	fetchctl_send_failed(f, chan_send(&f->chan, type, id, v, fd));
 }
 
 int
@@ -78,54 +78,40 @@ fetchctl_is_link_up(const struct fetchctl *f)
 }
 
 static void
-fetchctl_on_resolved(void *arg, uint64_t id, const struct buf *answer)
+fetchctl_on_resolved(void *arg, uint64_t id, const struct msg_addrs *ans)
 {
-	fetchctl_send(arg, MSG_RESOLVE_ANS, id, 0, answer, -1);
+	FETCHCTL_SEND(arg, RESOLVE_ANS, id, 0, ans, -1);
 }
 
 static int
 fetchctl_send_config(struct fetchctl *f)
 {
 	const struct agentd *a = f->a;
-	struct buf b;
-	size_t i;
-	int r;
+	struct msg_fetch_config c = {
+		.host = a->url.host, .port = a->url.port, .tls = a->url.tls,
+		.path = a->url.path,
+		.insecure = !a->url.tls && !url_is_loopback(a->url.host),
+		.pins = (uint8_t *)(uintptr_t)a->pins,
+		.pins_len = a->npins * sizeof(*a->pins),
+		.agent_id = a->enrolled ? a->cred.agent_id : NULL,
+		.name = a->cred.name != NULL ? a->cred.name : a->bundle.name,
+		.agent_version = CLOOP_VERSION,
+		.max_protocol = a->conf.max_protocol < AGENT_PROTOCOL_MAX ?
+		    a->conf.max_protocol : AGENT_PROTOCOL_MAX,
+		.max_concurrent = a->max_concurrent,
+		.log_level = log_get_level()
+	};
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, a->url.text);
-	buf_put_str(&b, a->url.host);
-	buf_put_u16(&b, a->url.port);
-	buf_put_u8(&b, (uint8_t)a->url.tls);
-	buf_put_str(&b, a->url.path);
-	buf_put_u8(&b, !a->url.tls && !url_is_loopback(a->url.host));
-	buf_put_u16(&b, (uint16_t)a->npins);
-	for (i = 0; i < a->npins; i++)
-		buf_put_blob(&b, a->pins[i].digest, PIN_DIGEST_LEN);
-	buf_put_str(&b, a->enrolled ? a->cred.agent_id : NULL);
-	buf_put_str(&b, a->cred.name != NULL ? a->cred.name : a->bundle.name);
-	buf_put_str(&b, CLOOP_VERSION);
-	buf_put_u16(&b, (uint16_t)(a->conf.max_protocol < AGENT_PROTOCOL_MAX ?
-	    a->conf.max_protocol : AGENT_PROTOCOL_MAX));
-	buf_put_u32(&b, a->max_concurrent);
-	buf_put_u64(&b, a->conf.retain_unacked);
-	buf_put_u8(&b, (uint8_t)log_get_level());
-	r = chan_send_buf(&f->chan, MSG_FETCH_CONFIG, 0, &b, -1);
-	buf_clear(&b);
-	return r;
+	return CHAN_SEND(&f->chan, FETCH_CONFIG, 0, &c, -1);
 }
 
 int
 fetchctl_send_bearer(struct fetchctl *f)
 {
-	struct buf b;
-	int r;
+	struct msg_fetch_bearer b = { .bearer = f->a->bearer,
+	    .enrolling = !f->a->enrolled };
 
-	buf_init(&b, 1024);
-	buf_put_str(&b, (const char *)f->a->bearer.data);
-	buf_put_u8(&b, !f->a->enrolled);
-	r = chan_send_buf(&f->chan, MSG_FETCH_BEARER, 0, &b, -1);
-	buf_clear(&b);		/* wipes */
-	return r;
+	return CHAN_SEND(&f->chan, FETCH_BEARER, 0, &b, -1);
 }
 
 static int
@@ -214,10 +200,9 @@ fetchctl_on_msg(void *arg, struct imsg *m, union msg_any *v)
 	const struct fetchctl *f = arg;
 	const struct fetchctl_row *row;
 
-	(void)v;
 	for (row = f->ops->rows; row->type != 0; row++)
 		if (row->type == m->type)
-			return row->fn(arg, m);
+			return row->fn(arg, m, v);
 	return CL_FORMAT;	/* RES_ADDRS belongs to the other role */
 }
 

@@ -5,8 +5,8 @@
  * The monitor's side of agentd-fetch: started as `agentd-fetch session`,
  * watched, answered, and started again when it dies.  Names are looked up by
  * a second process of the same program, `agentd-fetch resolver`, one for
- * each question.  Rows: DEV_FETCH_CATALOGUE in common/msg/msgcat.h; what it
- * asks is served by fetchmsg.h.
+ * each question.  Rows: dev_fetch.def in common/msg; what it asks is served
+ * by fetchmsg.h.
  */
 #ifndef CLOOP_FETCHCTL_H
 #define CLOOP_FETCHCTL_H
@@ -15,7 +15,6 @@
 
 #include <stdint.h>
 
-#include "common/msg/buf.h"
 #include "common/msg/chan.h"
 #include "resolve.h"
 
@@ -28,7 +27,8 @@ struct fetchctl_ops {
 	const struct fetchctl_row {	/* what it may say, to 0 */
 		uint32_t type;
 		/* CL_FORMAT ends the fetcher. */
-		int (*fn)(struct fetchctl *f, struct imsg *m);
+		int (*fn)(struct fetchctl *f, struct imsg *m,
+		    union msg_any *v);
 	} *rows;
 	void (*on_link)(struct agentd *a, int up);
 	/* It is gone, with all that it began. */
@@ -76,7 +76,10 @@ int fetchctl_on_exit(struct fetchctl *f, pid_t pid, int status);
  * that asked gets the answer.
  */
 void fetchctl_send(struct fetchctl *f, uint32_t type, uint64_t id,
-    uint64_t generation, const struct buf *body, int fd);
+    uint64_t generation, const void *v, int fd);
+/* With the type of v checked by the compiler. */
+#define FETCHCTL_SEND(f, name, id, generation, v, fd)                          \
+	fetchctl_send(f, MSG_##name, id, generation, MSG_BODY(name, v), fd)
 /* 1 while a fetcher is serving; *generationp names it. */
 int fetchctl_is_serving(const struct fetchctl *f, uint64_t *generationp);
 /* 1 while its session with the hub is up. */

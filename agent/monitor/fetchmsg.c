@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What agentd-fetch may say to the monitor.  Each handler reads its typed
- * fields to the last byte and checks them against the monitor's own records;
+ * What agentd-fetch may say to the monitor.  Each handler gets a decoded body
+ * within its bounds and checks it against the monitor's own records;
  * CL_FORMAT from one of them kills the fetcher.  Nothing here parses what
  * the hub wrote: a spec arrives in its message form and is checked again.
  */
@@ -23,7 +23,7 @@
 #include "common/base/util.h"
 #include "common/model/caps.h"
 #include "common/model/leasemsg.h"
-#include "common/msg/buf.h"
+#include "common/msg/msgcat.h"
 #include "agentd.h"
 #include "caps_detect.h"
 #include "fetchctl.h"
@@ -34,12 +34,12 @@
 #include "workloads.h"
 
 int
-fetchmsg_on_ready(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_ready(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	uint32_t version = buf_get_u32(&m->body);
 	int r;
 
-	if (buf_end(&m->body) != 0 || version != MSGCAT_VERSION)
+	(void)m;
+	if (v->FETCH_READY.version != MSGCAT_VERSION)
 		return CL_FORMAT;
 	event_del(f->timer);
 	f->chan.state = f->is_stopping ? MS_STOPPING : MS_SERVING;
@@ -55,40 +55,36 @@ fetchmsg_on_ready(struct fetchctl *f, struct imsg *m)
 }
 
 int
-fetchmsg_on_stopped(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_stopped(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	return buf_end(&m->body) != 0 || !f->is_stopping ? CL_FORMAT : CL_OK;
+	(void)m;
+	(void)v;
+	return f->is_stopping ? CL_OK : CL_FORMAT;
 }
 
 int
-fetchmsg_on_resolve(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_resolve(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	if (buf_end(&m->body) != 0)
-		return CL_FORMAT;
+	(void)v;
 	resolve_start(&f->resolve, m->id, &f->a->url);
 	return CL_OK;
 }
 
 int
-fetchmsg_on_session(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_session(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
 	static const char *const links[] = { "?", "connecting", "up",
 	    "down" };
-	uint8_t state = buf_get_u8(&m->body);
-	uint16_t negotiated = buf_get_u16(&m->body);
-	uint8_t fatal = buf_get_u8(&m->body);
-	char detail[1024];
+	const char *detail = v->SESSION.detail;
+	int state = (int)v->SESSION.state, fatal = (int)v->SESSION.fatal;
 
-	buf_get_str(&m->body, detail, sizeof(detail) - 1);
-	if (buf_end(&m->body) != 0 || state < LINK_CONNECTING ||
-	    state > LINK_DOWN || negotiated > PROTO_MAX || fatal > FATAL_BYE)
-		return CL_FORMAT;
-	f->negotiated = negotiated;
+	(void)m;
+	f->negotiated = (uint16_t)v->SESSION.negotiated;
 	if (state == LINK_UP)
 		f->backoff_ms = CHILD_BACKOFF_MIN_MS;
 	if (state != f->link || fatal != FATAL_NONE || *detail != '\0')
 		log_info("session", "link=%s version=%u detail=%s",
-		    links[state], (unsigned int)negotiated,
+		    links[state], (unsigned int)f->negotiated,
 		    log_q(*detail == '\0' ? NULL : detail));
 	fetchctl_set_link(f, state);
 	if (fatal == FATAL_NONE)
@@ -111,31 +107,23 @@ static void
 fetchmsg_answer_enrolled(struct fetchctl *f, uint64_t id, int saved,
     const char *text)
 {
-	struct buf b;
+	struct msg_enrolled_ans ans = { .saved = saved, .error = text };
 
-	buf_init(&b, 1024);
-	buf_put_u8(&b, (uint8_t)saved);
-	buf_put_str(&b, text);
-	fetchctl_send(f, MSG_ENROLLED_ANS, id, 0, &b, -1);
-	buf_clear(&b);
+	FETCHCTL_SEND(f, ENROLLED_ANS, id, 0, &ans, -1);
 }
 
 int
-fetchmsg_on_enrolled(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_enrolled(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	char agent_id[MAX_ID_LEN + 1], credential[MAX_TOKEN_LEN + 1];
+	const char *agent_id = v->ENROLLED.agent_id;
+	const char *credential = (const char *)v->ENROLLED.credential.data;
 	int r;
 
-	buf_get_str(&m->body, agent_id, MAX_ID_LEN);
-	buf_get_str(&m->body, credential, MAX_TOKEN_LEN);
-	if (buf_end(&m->body) != 0 || f->a->enrolled ||
-	    !util_is_id(agent_id) || !credential_is_bearer(credential)) {
-		explicit_bzero(credential, sizeof(credential));
+	if (f->a->enrolled || !util_is_id(agent_id) || credential == NULL ||
+	    !credential_is_bearer(credential))
 		return CL_FORMAT;
-	}
 	CRASH_POINT("enroll.save");
 	r = startup_save_enrolled(f->a, agent_id, credential);
-	explicit_bzero(credential, sizeof(credential));
 	if (r == 0) {
 		fetchmsg_answer_enrolled(f, m->id, 1, "");
 		(void)fetchctl_send_bearer(f);
@@ -152,39 +140,33 @@ fetchmsg_on_enrolled(struct fetchctl *f, struct imsg *m)
 }
 
 int
-fetchmsg_on_caps(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_caps(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
+	struct msg_memfd ans;
 	struct caps c;
-	struct buf b;
+	int fd, r;
 
-	if (buf_end(&m->body) != 0)
-		return CL_FORMAT;
+	(void)v;
 	caps_detect(f->a, &c);
-	buf_init(&b, MAX_CAPS_LEN);
-	caps_put(&c, &b);
-	if (buf_error(&b) == 0)
-		(void)chan_send_memfd(&f->chan, MSG_DEV_CAPS_ANS, m->id,
-		    b.data, b.len);
-	else
-		log_error("capabilities", "reason=\"%s\"",
-		    cl_strerror(buf_error(&b)));
-	buf_clear(&b);
+	r = msg_make_memfd(&caps_table, &c, MAX_CAPS_LEN, &fd, &ans.len);
 	caps_clear(&c);
+	if (r == 0)
+		FETCHCTL_SEND(f, DEV_CAPS_ANS, m->id, 0, &ans, fd);
+	else
+		log_error("capabilities", "reason=\"%s\"", cl_strerror(r));
 	return CL_OK;
 }
 
 int
-fetchmsg_on_start(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_start(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
 	struct workload_ask ask = { m->id, f->generation };
-	char handle_id[MAX_ID_LEN + 1];
+	const char *handle_id = v->DEV_START.handle_id;
+	size_t len = (size_t)v->DEV_START.len;
 	uint8_t *data;
-	uint32_t len;
 	int r;
 
-	buf_get_str(&m->body, handle_id, MAX_ID_LEN);
-	len = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != 0 || !util_is_id(handle_id))
+	if (!util_is_id(handle_id))
 		return CL_FORMAT;
 	if ((r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != 0) {
 		if (!kern_is_short(r))
@@ -201,14 +183,13 @@ fetchmsg_on_start(struct fetchctl *f, struct imsg *m)
 
 /* Shipped branches: names of handles that need not exist yet. */
 int
-fetchmsg_on_branch_open(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_branch_open(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	char handle_id[MAX_ID_LEN + 1];
-	struct buf b;
+	const char *handle_id = v->BRANCH_OPEN.handle_id;
+	struct msg_ok ans;
 	int fd, r;
 
-	buf_get_str(&m->body, handle_id, MAX_ID_LEN);
-	if (buf_end(&m->body) != 0 || !util_is_id(handle_id))
+	if (!util_is_id(handle_id))
 		return CL_FORMAT;
 	if ((r = incoming_open(f->a, handle_id, &fd)) != 0) {
 		log_warn("branch-open", "handle=%s reason=\"%s\"",
@@ -217,144 +198,109 @@ fetchmsg_on_branch_open(struct fetchctl *f, struct imsg *m)
 		if ((fd = open("/dev/null", O_RDWR | O_CLOEXEC)) == -1)
 			return CL_OK;
 	}
-	buf_init(&b, 1);
-	buf_put_u8(&b, r == 0);
-	fetchctl_send(f, MSG_BRANCH_OPEN_ANS, m->id, f->generation, &b, fd);
-	buf_clear(&b);
+	ans.ok = r == 0;
+	FETCHCTL_SEND(f, BRANCH_OPEN_ANS, m->id, f->generation, &ans, fd);
 	return CL_OK;
 }
 
 int
-fetchmsg_on_branch_end(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_branch_end(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	char handle_id[MAX_ID_LEN + 1], failure[256];
+	const struct msg_branch_end *end = &v->BRANCH_END;
 
-	buf_get_str(&m->body, handle_id, MAX_ID_LEN);
-	buf_get_str(&m->body, failure, sizeof(failure) - 1);
-	if (buf_end(&m->body) != 0 || !util_is_id(handle_id))
+	(void)m;
+	if (!util_is_id(end->handle_id))
 		return CL_FORMAT;
-	incoming_end(f->a, handle_id, failure);
+	incoming_end(f->a, end->handle_id, end->failure);
 	return CL_OK;
 }
 
 int
-fetchmsg_on_branch_drop(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_branch_drop(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	char handle_id[MAX_ID_LEN + 1];
+	const char *handle_id = v->BRANCH_DROP.handle_id;
 
-	buf_get_str(&m->body, handle_id, MAX_ID_LEN);
-	if (buf_end(&m->body) != 0 || !util_is_id(handle_id))
+	(void)m;
+	if (!util_is_id(handle_id))
 		return CL_FORMAT;
 	incoming_drop(f->a, handle_id);
 	return CL_OK;
 }
 
 int
-fetchmsg_on_sent(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_sent(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	uint64_t slot = buf_get_u64(&m->body);
-	uint64_t raw = buf_get_u64(&m->body);
-
-	if (buf_end(&m->body) != 0)
-		return CL_FORMAT;
-	return workloads_on_sent(f->a->workloads, slot, raw);
+	(void)m;
+	return workloads_on_sent(f->a->workloads, v->DEV_SENT.slot,
+	    v->DEV_SENT.raw);
 }
 
 int
-fetchmsg_on_acked(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_acked(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	uint64_t slot = buf_get_u64(&m->body);
-	uint64_t raw = buf_get_u64(&m->body);
-	uint64_t norm = buf_get_u64(&m->body);
+	const struct msg_dev_acked *acked = &v->DEV_ACKED;
 
-	if (buf_end(&m->body) != 0)
-		return CL_FORMAT;
-	return workloads_on_acked(f->a->workloads, slot, raw, norm);
+	(void)m;
+	return workloads_on_acked(f->a->workloads, acked->slot, acked->raw,
+	    acked->norm);
 }
 
 int
-fetchmsg_on_told(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_told(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	uint64_t slot = buf_get_u64(&m->body);
-
-	if (buf_end(&m->body) != 0)
-		return CL_FORMAT;
-	return workloads_on_told(f->a->workloads, slot);
+	(void)m;
+	return workloads_on_told(f->a->workloads, v->DEV_TOLD.slot);
 }
 
 int
-fetchmsg_on_done(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_done(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	uint64_t slot = buf_get_u64(&m->body);
-
-	if (buf_end(&m->body) != 0)
-		return CL_FORMAT;
-	return workloads_on_done(f->a->workloads, slot);
+	(void)m;
+	return workloads_on_done(f->a->workloads, v->DEV_DONE.slot);
 }
 
 int
-fetchmsg_on_refused(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_refused(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	uint64_t slot = buf_get_u64(&m->body);
-	char reason[512];
-
-	buf_get_str(&m->body, reason, sizeof(reason) - 1);
-	if (buf_end(&m->body) != 0)
-		return CL_FORMAT;
-	return workloads_on_refused(f->a->workloads, slot, reason);
+	(void)m;
+	return workloads_on_refused(f->a->workloads, v->DEV_STOP.slot,
+	    v->DEV_STOP.reason);
 }
 
 int
-fetchmsg_on_signal(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_signal(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
-	char handle_id[MAX_ID_LEN + 1];
-	struct buf b;
-	uint8_t sig;
+	struct msg_device_ans ans = { .result = RES_OK };
 	int r;
 
-	buf_get_str(&m->body, handle_id, MAX_ID_LEN);
-	sig = buf_get_u8(&m->body);
-	if (buf_end(&m->body) != 0 || sig < SIG_INTERRUPT || sig > SIG_KILL)
-		return CL_FORMAT;
-	r = workloads_signal(f->a->workloads, handle_id, sig);
-	buf_init(&b, 1024);
-	buf_put_u8(&b, r == 0 ? RES_OK : RES_ERROR_FRAME);
-	buf_put_str(&b, r == 0 ? "" : r == CL_NOTFOUND ? "unknown_handle" :
-	    "busy");
-	buf_put_str(&b, r == 0 ? "" : r == CL_NOTFOUND ?
-	    "this device does not know the handle" :
-	    "the signal could not be delivered");
-	fetchctl_send(f, MSG_DEV_SIGNAL_ANS, m->id, 0, &b, -1);
-	buf_clear(&b);
+	r = workloads_signal(f->a->workloads, v->DEV_SIGNAL.handle_id,
+	    (int)v->DEV_SIGNAL.sig);
+	if (r == CL_NOTFOUND)
+		ans = (struct msg_device_ans){ RES_ERROR_FRAME,
+		    "unknown_handle", "this device does not know the handle" };
+	else if (r != 0)
+		ans = (struct msg_device_ans){ RES_ERROR_FRAME, "busy",
+		    "the signal could not be delivered" };
+	FETCHCTL_SEND(f, DEV_SIGNAL_ANS, m->id, 0, &ans, -1);
 	return CL_OK;
 }
 
 /* The memfd of a DEV_REVOKE or DEV_REFRESH.  CL_FORMAT: it may not say that;
- * CL_NOMEM: not now. */
+ * else it cannot be read now. */
 static int
-fetchmsg_load_table(struct imsg *m, const struct field_table *t, void *v)
+fetchmsg_load_table(const struct imsg *m, const struct msg_memfd *body,
+    const struct field_table *t, void *v)
 {
-	uint32_t len = buf_get_u32(&m->body);
-	uint8_t *data;
-	struct buf b;
-	int r;
+	int r = msg_load_memfd(m->fd, body->len, MAX_SPEC_LEN, t, v);
 
-	if (buf_end(&m->body) != 0)
-		return CL_FORMAT;
-	if ((r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != 0)
-		return kern_is_short(r) ? CL_NOMEM : CL_FORMAT;
-	buf_init_read(&b, data, len);
-	if ((r = field_get(t, &b, v)) == 0 && (r = buf_end(&b)) != 0)
-		field_clear(t, v);
-	freezero(data, len);
-	return r;
+	return r == CL_OK || kern_is_short(r) ? r : CL_FORMAT;
 }
 
 static int
 fetchmsg_refuse_lease(struct fetchctl *f, const struct workload_ask *ask,
     int is_refresh, int r)
 {
-	if (r != CL_NOMEM)
+	if (r == CL_FORMAT)
 		return r;
 	leasing_refuse(f->a->workloads, ask, is_refresh, "out of memory");
 	return CL_OK;
@@ -362,13 +308,14 @@ fetchmsg_refuse_lease(struct fetchctl *f, const struct workload_ask *ask,
 
 /* There is no wildcard: a blank lease is no request at all. */
 int
-fetchmsg_on_revoke(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_revoke(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
 	struct workload_ask ask = { m->id, f->generation };
 	struct lease_revoke req;
 	int r;
 
-	if ((r = fetchmsg_load_table(m, &lease_revoke_table, &req)) != 0)
+	if ((r = fetchmsg_load_table(m, &v->DEV_REVOKE, &lease_revoke_table,
+	    &req)) != 0)
 		return fetchmsg_refuse_lease(f, &ask, 0, r);
 	if (rule_is_blank(req.lease_id)) {
 		field_clear(&lease_revoke_table, &req);
@@ -394,13 +341,14 @@ fetchmsg_check_refresh(const struct lease_refresh *req)
 }
 
 int
-fetchmsg_on_refresh(struct fetchctl *f, struct imsg *m)
+fetchmsg_on_refresh(struct fetchctl *f, struct imsg *m, union msg_any *v)
 {
 	struct workload_ask ask = { m->id, f->generation };
 	struct lease_refresh req;
 	int r;
 
-	if ((r = fetchmsg_load_table(m, &lease_refresh_table, &req)) != 0)
+	if ((r = fetchmsg_load_table(m, &v->DEV_REFRESH, &lease_refresh_table,
+	    &req)) != 0)
 		return fetchmsg_refuse_lease(f, &ask, 1, r);
 	if (fetchmsg_check_refresh(&req) != 0) {
 		field_clear(&lease_refresh_table, &req);

@@ -2,32 +2,23 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What agentd-fetch may say: a handler a row of DEV_FETCH_CATALOGUE.  CL_OK,
- * or CL_FORMAT when it may not say that.
+ * What agentd-fetch may say: a handler a row of dev_fetch.def.  CL_OK, or
+ * CL_FORMAT when it may not say that.
  */
 #ifndef CLOOP_FETCHMSG_H
 #define CLOOP_FETCHMSG_H
 
 struct fetchctl;
 struct imsg;
+union msg_any;
 
-int fetchmsg_on_ready(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_stopped(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_resolve(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_session(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_enrolled(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_caps(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_start(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_branch_open(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_branch_end(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_branch_drop(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_sent(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_acked(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_told(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_done(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_refused(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_signal(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_revoke(struct fetchctl *f, struct imsg *m);
-int fetchmsg_on_refresh(struct fetchctl *f, struct imsg *m);
+typedef int fetchmsg_fn(struct fetchctl *f, struct imsg *m, union msg_any *v);
+
+fetchmsg_fn fetchmsg_on_ready, fetchmsg_on_stopped, fetchmsg_on_resolve,
+    fetchmsg_on_session, fetchmsg_on_enrolled, fetchmsg_on_caps,
+    fetchmsg_on_start, fetchmsg_on_branch_open, fetchmsg_on_branch_end,
+    fetchmsg_on_branch_drop, fetchmsg_on_sent, fetchmsg_on_acked,
+    fetchmsg_on_told, fetchmsg_on_done, fetchmsg_on_refused,
+    fetchmsg_on_signal, fetchmsg_on_revoke, fetchmsg_on_refresh;
 
 #endif

@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * The monitor's side of a name look-up.  The resolver child talks to name
- * servers, so its answer is outside text: it is read field by field and
- * written anew for the fetcher; at most MAX_RESOLVED addresses of 4 or 16
- * bytes get through.  The child is killed once it has answered.
+ * servers, so its answer is outside text: it is decoded and written anew for
+ * the fetcher; at most MAX_RESOLVED addresses of 4 or 16 bytes get through.
+ * The child is killed once it has answered.
  */
 #include <netinet/in.h>
 #include <arpa/inet.h>
@@ -27,88 +27,41 @@
 #include "sandbox/box/spawn.h"
 #include "kern.h"
 
-#define RESOLVE_ERROR_MAX 256
 #define RESOLVE_QUEUE_MAX 8
 
 static void
-resolve_finish(struct resolve *r, const struct buf *answer)
+resolve_finish(struct resolve *r, const struct msg_addrs *ans)
 {
 	uint64_t id = r->id;
 
 	if (!r->is_asking)
 		return;
 	resolve_stop(r);
-	r->done(r->arg, id, answer);
+	r->done(r->arg, id, ans);
 }
 
 static void
 resolve_finish_error(struct resolve *r, const char *text)
 {
-	struct buf b;
+	struct msg_addrs ans = { .error = text };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, 0);
-	buf_put_str(&b, text);
-	buf_put_u8(&b, 0);
-	resolve_finish(r, &b);
-	buf_clear(&b);
-}
-
-/* Copy one address; its length must fit its family. */
-static int
-resolve_copy_address(struct buf *in, struct buf *out)
-{
-	const uint8_t *p;
-	uint8_t family = buf_get_u8(in);
-	size_t len;
-
-	p = buf_get_blob(in, 16, &len);
-	if (p == NULL || (family != 4 && family != 6) ||
-	    len != (family == 4 ? 4U : 16U))
-		return CL_FORMAT;
-	buf_put_u8(out, family);
-	buf_put_blob(out, p, len);
-	return CL_OK;
-}
-
-static int
-resolve_copy_answer(struct buf *in, struct buf *out)
-{
-	char error[RESOLVE_ERROR_MAX + 1];
-	uint8_t n, i;
-	int ok;
-
-	ok = buf_get_bool(in);
-	buf_get_str(in, error, RESOLVE_ERROR_MAX);
-	n = buf_get_u8(in);
-	if (n > MAX_RESOLVED || (ok && n == 0))
-		return CL_FORMAT;
-	buf_put_u8(out, ok == 1);
-	buf_put_str(out, error);
-	buf_put_u8(out, n);
-	for (i = 0; i < n; i++)
-		if (resolve_copy_address(in, out) != 0)
-			return CL_FORMAT;
-	return buf_end(in);
+	resolve_finish(r, &ans);
 }
 
 static int
 resolve_on_msg(void *arg, struct imsg *m, union msg_any *v)
 {
-	struct resolve *r = arg;
-	struct buf b;
-	int ret = CL_FORMAT;
+	const struct msg_addrs *ans = &v->RES_ADDRS;
+	size_t i;
 
-	(void)v;
 	if (m->type != MSG_RES_ADDRS)
 		return CL_FORMAT;
-	buf_init(&b, MSG_BODY_MAX);
-	if (resolve_copy_answer(&m->body, &b) == 0) {
-		resolve_finish(r, &b);
-		ret = CL_OK;
-	}
-	buf_clear(&b);
-	return ret;
+	for (i = 0; i < ans->naddrs; i++)
+		if (ans->addrs[i].bytes_len != 4 &&
+		    ans->addrs[i].bytes_len != 16)
+			return CL_FORMAT;
+	resolve_finish(arg, ans);
+	return CL_OK;
 }
 
 static void
@@ -165,25 +118,13 @@ resolve_stop(struct resolve *r)
 		(void)kill(r->pid, SIGKILL);	/* reaped by on_exit */
 }
 
-/* A literal address; inet_pton reads exactly that form. */
+/* A literal address, into 16 bytes of a; inet_pton reads exactly that form. */
 static int
-resolve_parse_literal(const char *host, struct buf *b)
+resolve_parse_literal(const char *host, struct msg_addr *a)
 {
-	uint8_t addr[16];
-	int family = 0;
-
-	if (inet_pton(AF_INET, host, addr) == 1)
-		family = 4;
-	else if (inet_pton(AF_INET6, host, addr) == 1)
-		family = 6;
-	else
-		return CL_NOTFOUND;
-	buf_put_u8(b, 1);
-	buf_put_str(b, "");
-	buf_put_u8(b, 1);
-	buf_put_u8(b, (uint8_t)family);
-	buf_put_blob(b, addr, family == 4 ? 4 : 16);
-	return CL_OK;
+	a->bytes_len = inet_pton(AF_INET, host, a->bytes) == 1 ? 4 :
+	    inet_pton(AF_INET6, host, a->bytes) == 1 ? 16 : 0;
+	return a->bytes_len != 0 ? CL_OK : CL_NOTFOUND;
 }
 
 static int
@@ -192,19 +133,14 @@ resolve_spawn(struct resolve *r)
 	static const char *const args[] = { "resolver", NULL };
 	struct spawn_opts o = { .program = "agentd-fetch", .args = args,
 	    .user = geteuid() == 0 ? USER_FETCH : NULL };
-	struct buf b;
+	struct msg_res_name name = { .host = r->host, .port = r->port };
 	int fd, ret;
 
 	if ((ret = spawn_start(&o, &r->pid, &fd)) != 0 ||
 	    (ret = chan_open(&r->chan, r->base, fd, MSG_F2M, MSG_M2F,
 	    RESOLVE_QUEUE_MAX, resolve_on_msg, resolve_on_end, r)) != 0)
 		return ret;
-	buf_init(&b, 512);
-	buf_put_str(&b, r->host);
-	buf_put_u16(&b, r->port);
-	ret = chan_send_buf(&r->chan, MSG_RES_NAME, 0, &b, -1);
-	buf_clear(&b);
-	return ret;
+	return CHAN_SEND(&r->chan, RES_NAME, 0, &name, -1);
 }
 
 static void
@@ -230,7 +166,9 @@ resolve_try(struct resolve *r)
 void
 resolve_start(struct resolve *r, uint64_t id, const struct url *u)
 {
-	struct buf b;
+	uint8_t bytes[16];
+	struct msg_addr literal = { .bytes = bytes };
+	struct msg_addrs ans = { .addrs = &literal, .naddrs = 1 };
 
 	resolve_stop(r);
 	r->id = id;
@@ -238,12 +176,10 @@ resolve_start(struct resolve *r, uint64_t id, const struct url *u)
 	r->ntries = 0;
 	strlcpy(r->host, u->host, sizeof(r->host));
 	r->port = u->port;
-	buf_init(&b, 64);
-	if (resolve_parse_literal(u->host, &b) == 0)
-		resolve_finish(r, &b);
+	if (resolve_parse_literal(u->host, &literal) == 0)
+		resolve_finish(r, &ans);
 	else
 		resolve_try(r);
-	buf_clear(&b);
 }
 
 int

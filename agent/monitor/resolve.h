@@ -14,14 +14,13 @@
 #include <stdint.h>
 
 #include "common/model/url.h"
-#include "common/msg/buf.h"
 #include "common/msg/chan.h"
 
 struct event;
 struct event_base;
 
-/* The body of RESOLVE_ANS (msgcat.h) for the question that was asked. */
-typedef void resolve_fn(void *arg, uint64_t id, const struct buf *answer);
+/* The answer to the question that was asked; borrowed. */
+typedef void resolve_fn(void *arg, uint64_t id, const struct msg_addrs *ans);
 
 struct resolve {
 	struct event_base *base;

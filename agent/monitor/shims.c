@@ -203,16 +203,11 @@ shims_send_fd(struct chan *c, uint32_t type, int fd)
 static int
 shims_send_filters(const struct agentd *a, struct chan *c)
 {
-	int copy = fcntl(a->filters_fd, F_DUPFD_CLOEXEC, 0), r;
-	struct buf b;
+	struct msg_memfd body = { .len = a->filters_len };
+	int copy = fcntl(a->filters_fd, F_DUPFD_CLOEXEC, 0);
 
-	if (copy == -1)
-		return CL_SYSTEM;
-	buf_init(&b, 4);
-	buf_put_u32(&b, a->filters_len);
-	r = chan_send_buf(c, MSG_SHIM_FILTERS, 0, &b, copy);
-	buf_clear(&b);
-	return r;
+	return copy == -1 ? CL_SYSTEM :
+	    CHAN_SEND(c, SHIM_FILTERS, 0, &body, copy);
 }
 
 static int

@@ -127,27 +127,13 @@ wjob_on_end(void *arg, const char *why)
 /* ---------------------------------------------------------- the shim says */
 
 static int
-wjob_on_failed(struct wjob *j, struct imsg *m)
+wjob_on_exited(struct wjob *j, const struct shim_exit *end)
 {
-	char text[MAX_SHIM_ERROR_LEN + 1];
-
-	buf_get_str(&m->body, text, sizeof(text) - 1);
-	if (buf_end(&m->body) != 0)
-		return CL_FORMAT;
-	wjob_fail(j, text);
-	return CL_OK;
-}
-
-static int
-wjob_on_exited(struct wjob *j, struct imsg *m)
-{
-	struct shim_exit end;
-
-	if (shim_exit_get(&m->body, &end) != 0 || buf_end(&m->body) != 0)
+	if (shim_exit_check(end) != 0)
 		return CL_FORMAT;
 	(void)chan_send(&j->shim, MSG_SHIM_RELEASE, 0, NULL, -1);
-	if (end.state != HS_EXITED || end.exit_code != 0)
-		wjob_fail(j, *end.error != '\0' ? end.error :
+	if (end->state != HS_EXITED || end->exit_code != 0)
+		wjob_fail(j, *end->error != '\0' ? end->error :
 		    j->is_cancelled ? "cancelled by a signal" :
 		    "the job died");
 	return CL_OK;
@@ -158,15 +144,15 @@ wjob_on_shim_msg(void *arg, struct imsg *m, union msg_any *v)
 {
 	struct wjob *j = arg;
 
-	(void)v;
 	switch (m->type) {
 	case MSG_SHIM_STARTED:
 		j->shim.state = MS_SERVING;
 		return CL_OK;
 	case MSG_SHIM_FAILED:
-		return wjob_on_failed(j, m);
+		wjob_fail(j, v->SHIM_FAILED.text);
+		return CL_OK;
 	case MSG_SHIM_EXITED:
-		return wjob_on_exited(j, m);
+		return wjob_on_exited(j, &v->SHIM_EXITED);
 	default:
 		return CL_FORMAT;
 	}
@@ -194,14 +180,12 @@ wjob_on_shim_end(void *arg, const char *why)
 static int
 wjob_send_plan(struct wjob *j, const struct wjob_opts *o)
 {
-	struct buf b;
-	int r;
+	struct msg_memfd plan;
+	int fd, r;
 
-	buf_init(&b, MAX_DEVJOB_LEN);
-	field_put(&devjob_plan_table, o->plan, &b);
-	if ((r = buf_error(&b)) == 0)
-		r = chan_send_memfd(&j->job, MSG_JOB_PLAN, 0, b.data, b.len);
-	buf_clear(&b);		/* wipes */
+	if ((r = msg_make_memfd(&devjob_plan_table, o->plan, MAX_DEVJOB_LEN,
+	    &fd, &plan.len)) == 0)
+		r = CHAN_SEND(&j->job, JOB_PLAN, 0, &plan, fd);
 	if (r == 0 && o->file_fd != -1)
 		r = shims_send_fd(&j->job, MSG_JOB_FILE, o->file_fd);
 	return r != 0 ? r : chan_send(&j->job, MSG_JOB_GO, 0, NULL, -1);
@@ -315,15 +299,12 @@ wjob_start(struct agentd *a, const struct wjob_opts *o, struct wjob **jobp)
 void
 wjob_cancel(struct wjob *j)
 {
-	struct buf b;
+	struct msg_shim_signal body = { .sig = SIG_TERMINATE };
 
 	if (j == NULL || j->is_cancelled || j->is_done)
 		return;
 	j->is_cancelled = 1;
-	buf_init(&b, 1);
-	buf_put_u8(&b, SIG_TERMINATE);
-	(void)chan_send_buf(&j->shim, MSG_SHIM_SIGNAL, 0, &b, -1);
-	buf_clear(&b);
+	(void)CHAN_SEND(&j->shim, SHIM_SIGNAL, 0, &body, -1);
 	wjob_set_timer(j, KILL_GRACE_MS / 1000 + 1);
 }
 

@@ -32,7 +32,6 @@
 #include "resolve.h"
 #include "work.h"
 
-#define WORK_FORGE_ERROR_MAX 256
 /* Each name's addresses fit a pin and the peers: 7 * 8 are below 64. */
 #define WORK_FORGE_PIN_MAX                                                     \
 	(MAX_HOST_LEN + 10 + MAX_RESOLVED * (INET6_ADDRSTRLEN + 3))
@@ -45,7 +44,7 @@ struct work_forge {
 	int is_cancelled;
 	struct forge_name names[FORGE_NAMES];
 	size_t n, at;
-	char why[WORK_FORGE_ERROR_MAX + MAX_HOST_LEN + 64];
+	char why[MAX_ADDRS_ERROR_LEN + MAX_HOST_LEN + 64];
 };
 
 static void
@@ -105,27 +104,20 @@ work_forge_add_peer(struct work *k, const char *text)
 
 /* The addresses of one name. */
 static void
-work_forge_use_answer(struct work_forge *f, const struct buf *answer)
+work_forge_use_answer(struct work_forge *f, const struct msg_addrs *ans)
 {
 	const struct forge_name *name = &f->names[f->at];
 	struct work *k = f->k;
-	char pin[WORK_FORGE_PIN_MAX], error[WORK_FORGE_ERROR_MAX + 1];
-	char text[INET6_ADDRSTRLEN];
-	const uint8_t *addr;
-	size_t i, n, len;
-	struct buf b;
+	char pin[WORK_FORGE_PIN_MAX], text[INET6_ADDRSTRLEN];
+	const struct msg_addr *addr;
+	size_t i, n = ans->naddrs;
 	int family;
 
-	buf_init_read(&b, answer->data, answer->len);
-	(void)buf_get_bool(&b);
-	buf_get_str(&b, error, WORK_FORGE_ERROR_MAX);
-	n = buf_get_u8(&b);
 	(void)snprintf(pin, sizeof(pin), "%s:%u:", name->host, name->port);
 	for (i = 0; i < n; i++) {
-		family = buf_get_u8(&b) == 4 ? AF_INET : AF_INET6;
-		addr = buf_get_blob(&b, 16, &len);
-		if (addr == NULL || len != (family == AF_INET ? 4U : 16U) ||
-		    inet_ntop(family, addr, text, sizeof(text)) == NULL)
+		addr = &ans->addrs[i];
+		family = addr->bytes_len == 4 ? AF_INET : AF_INET6;
+		if (inet_ntop(family, addr->bytes, text, sizeof(text)) == NULL)
 			return;
 		work_forge_add_peer(k, text);
 		(void)snprintf(pin + strlen(pin), sizeof(pin) - strlen(pin),
@@ -137,7 +129,7 @@ work_forge_use_answer(struct work_forge *f, const struct buf *answer)
 		k->pins[k->npins++] = xstrdup(pin);
 	if (n == 0 && f->why[0] == '\0')
 		(void)snprintf(f->why, sizeof(f->why), "the address of \"%s\" "
-		    "cannot be found: %s", name->host, error);
+		    "cannot be found: %s", name->host, ans->error);
 }
 
 static void
@@ -152,12 +144,12 @@ work_forge_ask(struct work_forge *f)
 }
 
 static void
-work_forge_on_answer(void *arg, uint64_t id, const struct buf *answer)
+work_forge_on_answer(void *arg, uint64_t id, const struct msg_addrs *ans)
 {
 	struct work_forge *f = arg;
 
 	(void)id;
-	work_forge_use_answer(f, answer);
+	work_forge_use_answer(f, ans);
 	f->at++;
 	event_active(f->turn, EV_TIMEOUT, 0);
 }

@@ -515,8 +515,8 @@ work_open_file(const struct work *k, const char *name, int *fdp)
 static void
 work_announce_file(struct work *k, uint32_t type, int fd)
 {
+	struct msg_slot_file file = { .slot = k->at.slot };
 	struct stat st;
-	struct buf b;
 
 	if (fd == -1)
 		return;
@@ -524,40 +524,29 @@ work_announce_file(struct work *k, uint32_t type, int fd)
 		close(fd);
 		return;
 	}
-	buf_init(&b, 16);
-	buf_put_u64(&b, k->at.slot);
-	buf_put_u64(&b, (uint64_t)st.st_size);
-	fetchctl_send(k->at.a->fetch, type, 0, 0, &b, fd);
-	buf_clear(&b);
+	file.len = (uint64_t)st.st_size;
+	fetchctl_send(k->at.a->fetch, type, 0, 0, &file, fd);
 }
 
 static void
 work_announce_project(struct work *k, int fd)
 {
-	struct buf b;
+	struct msg_dev_project p = { .slot = k->at.slot,
+	    .error = k->rec.has_project ? NULL : k->rec.project_error };
 
 	work_announce_file(k, MSG_DEV_PROJECT_FILE, fd);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, k->at.slot);
-	buf_put_str(&b, k->rec.has_project ? "" : k->rec.project_error);
-	fetchctl_send(k->at.a->fetch, MSG_DEV_PROJECT, 0, 0, &b, -1);
-	buf_clear(&b);
+	FETCHCTL_SEND(k->at.a->fetch, DEV_PROJECT, 0, 0, &p, -1);
 }
 
 static void
 work_announce_result(struct work *k, int fd)
 {
-	struct buf b;
+	struct msg_dev_result p = { .slot = k->at.slot, .mode = k->rec.mode,
+	    .branch = k->rec.branch, .base = k->rec.base,
+	    .result = k->rec.res };
 
 	work_announce_file(k, MSG_DEV_BUNDLE, fd);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, k->at.slot);
-	buf_put_str(&b, k->rec.mode);
-	buf_put_str(&b, k->rec.branch);
-	buf_put_str(&b, k->rec.base);
-	field_put(&devjob_result_table, &k->rec.res, &b);
-	fetchctl_send(k->at.a->fetch, MSG_DEV_RESULT, 0, 0, &b, -1);
-	buf_clear(&b);
+	FETCHCTL_SEND(k->at.a->fetch, DEV_RESULT, 0, 0, &p, -1);
 }
 
 int

@@ -64,14 +64,10 @@ workload_adopt_connect(const struct workload *w, int *fdp)
 static int
 workload_adopt_greet(struct workload *w)
 {
-	struct buf b;
+	struct msg_version ours = { .version = MSGCAT_VERSION };
 	int fd, r;
 
-	buf_init(&b, 4);
-	buf_put_u32(&b, MSGCAT_VERSION);
-	r = chan_send_buf(&w->chan, MSG_SHIM_ADOPT, 0, &b, -1);
-	buf_clear(&b);
-	if (r != 0)
+	if ((r = CHAN_SEND(&w->chan, SHIM_ADOPT, 0, &ours, -1)) != 0)
 		return r;
 	if ((fd = fcntl(w->wake_fd, F_DUPFD_CLOEXEC, 0)) == -1)
 		return CL_SYSTEM;
@@ -102,6 +98,8 @@ workload_adopt_lost(struct workload *w)
 	if (r != 0)
 		workload_set_lost(w, &end, w->lost);
 	workload_end(w, &end);
+	if (r == 0)
+		field_clear(&shim_exit_table, &end);
 }
 
 static int

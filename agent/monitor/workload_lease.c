@@ -56,19 +56,19 @@ int
 workload_lease_send_values(struct workload *w, uint64_t id,
     const struct spec_secret_file *files, size_t n)
 {
-	struct buf b;
+	struct msg_values set = { .nvalues = n };
+	struct msg_memfd body;
 	size_t i;
-	int r;
+	int fd, r;
 
-	buf_init(&b, MAX_SPEC_LEN);
-	buf_put_u32(&b, (uint32_t)n);
+	if ((set.values = calloc(n + 1, sizeof(*set.values))) == NULL)
+		return CL_NOMEM;
 	for (i = 0; i < n; i++)
-		buf_put_blob(&b, files[i].content.data, files[i].content.len);
-	if ((r = buf_error(&b)) == 0)
-		r = chan_send_memfd(&w->chan, MSG_SHIM_REDACT, id, b.data,
-		    b.len);
-	buf_clear(&b);		/* wipes */
-	return r;
+		set.values[i].value = files[i].content;	/* borrowed */
+	r = msg_make_memfd(&msg_values_table, &set, MAX_SPEC_LEN, &fd,
+	    &body.len);
+	free(set.values);
+	return r != 0 ? r : CHAN_SEND(&w->chan, SHIM_REDACT, id, &body, fd);
 }
 
 int
@@ -209,20 +209,13 @@ workload_lease_answer(struct workloads *ws, uint32_t type,
     const struct workload_ask *ask, const struct field_table *t,
     const void *v)
 {
-	struct buf blob, b;
-	int fd = -1, r;
+	struct msg_memfd ans;
+	int fd, r;
 
-	buf_init(&blob, MAX_SPEC_LEN);
-	buf_init(&b, 4);
-	field_put(t, v, &blob);
-	if ((r = buf_error(&blob)) == 0 &&
-	    (r = util_make_memfd(blob.data, blob.len, &fd)) == 0) {
-		buf_put_u32(&b, (uint32_t)blob.len);
+	if ((r = msg_make_memfd(t, v, MAX_SPEC_LEN, &fd, &ans.len)) == 0)
 		fetchctl_send(ws->a->fetch, type, ask->id, ask->generation,
-		    &b, fd);
-	} else	/* its fetcher answers when the time is over */
+		    &ans, fd);
+	else	/* its fetcher answers when the time is over */
 		log_error("lease-answer", "type=%s reason=\"%s\"",
 		    msgcat_name(type), cl_strerror(r));
-	buf_clear(&b);
-	buf_clear(&blob);
 }

@@ -84,21 +84,18 @@ workload_shim_cancel(struct workload *w)
 }
 
 static int
-workload_shim_on_started(struct workload *w, struct imsg *m)
+workload_shim_on_started(struct workload *w, const struct msg_shim_started *v)
 {
-	int64_t pid = buf_get_i64(&m->body);
-	int64_t started_at = buf_get_i64(&m->body);
 	int was_adopting = w->state == WL_ADOPTING;
 
-	if (buf_end(&m->body) != 0 || pid <= 0 || pid > INT32_MAX ||
-	    (w->state != WL_LAUNCHING && w->state != WL_ADOPTING))
+	if (w->state != WL_LAUNCHING && w->state != WL_ADOPTING)
 		return CL_FORMAT;
 	CRASH_POINT("start.started");
-	w->pid = pid;
+	w->pid = v->pid;
 	/* Unknown: its group is not killed when its shim dies; its pid
 	 * namespace is gone then. */
-	(void)kern_load_ticks((pid_t)pid, &w->pid_ticks);
-	w->started_at = started_at;
+	(void)kern_load_ticks((pid_t)v->pid, &w->pid_ticks);
+	w->started_at = v->started_at;
 	w->chan.state = MS_SERVING;
 	workload_enter_state(w, WL_RUNNING, was_adopting ? "adopted" :
 	    "started");
@@ -108,7 +105,7 @@ workload_shim_on_started(struct workload *w, struct imsg *m)
 	}
 	log_info(was_adopting ? "workload-adopted" : "workload-start",
 	    "handle=%s pid=%lld shim=%ld", log_q(w->handle_id),
-	    (long long)pid, (long)w->shim_pid);
+	    (long long)v->pid, (long)w->shim_pid);
 	if (was_adopting)
 		workload_adopt_check(w->ws);
 	else	/* started before the first output */
@@ -118,12 +115,9 @@ workload_shim_on_started(struct workload *w, struct imsg *m)
 }
 
 static int
-workload_shim_on_failed(struct workload *w, struct imsg *m)
+workload_shim_on_failed(struct workload *w, const char *text)
 {
-	char text[MAX_ERROR_TEXT_LEN + 1];
-
-	buf_get_str(&m->body, text, sizeof(text) - 1);
-	if (buf_end(&m->body) != 0 || w->state != WL_LAUNCHING)
+	if (w->state != WL_LAUNCHING)
 		return CL_FORMAT;
 	workload_shim_refuse(w, w->is_cancelled ?
 	    "lease revoked before launch" :
@@ -132,30 +126,15 @@ workload_shim_on_failed(struct workload *w, struct imsg *m)
 }
 
 static int
-workload_shim_on_redacted(struct workload *w, struct imsg *m)
+workload_shim_on_exited(struct workload *w, const struct shim_exit *end)
 {
-	int ok = buf_get_bool(&m->body);
-
-	if (buf_end(&m->body) != 0)
-		return CL_FORMAT;
-	if (m->id != 0)		/* 0: before the launch, which tells */
-		w->ws->ops->on_redacted(w->ws, w->slot, m->id, ok);
-	return CL_OK;
-}
-
-static int
-workload_shim_on_exited(struct workload *w, struct imsg *m)
-{
-	struct shim_exit end;
-
-	if (shim_exit_get(&m->body, &end) != 0 || buf_end(&m->body) != 0 ||
-	    w->state != WL_RUNNING)
+	if (w->state != WL_RUNNING || shim_exit_check(end) != 0)
 		return CL_FORMAT;
 	CRASH_POINT("end.told");
 	/* The record is on disk: the shim has nothing left to do. */
 	(void)chan_send(&w->chan, MSG_SHIM_RELEASE, 0, NULL, -1);
 	chan_close(&w->chan);
-	workload_end(w, &end);
+	workload_end(w, end);
 	CRASH_POINT("end.passed");
 	return CL_OK;
 }
@@ -165,16 +144,18 @@ workload_shim_on_msg(void *arg, struct imsg *m, union msg_any *v)
 {
 	struct workload *w = arg;
 
-	(void)v;
 	switch (m->type) {
 	case MSG_SHIM_STARTED:
-		return workload_shim_on_started(w, m);
+		return workload_shim_on_started(w, &v->SHIM_STARTED);
 	case MSG_SHIM_FAILED:
-		return workload_shim_on_failed(w, m);
+		return workload_shim_on_failed(w, v->SHIM_FAILED.text);
 	case MSG_SHIM_EXITED:
-		return workload_shim_on_exited(w, m);
+		return workload_shim_on_exited(w, &v->SHIM_EXITED);
 	case MSG_SHIM_REDACT_ANS:
-		return workload_shim_on_redacted(w, m);
+		if (m->id != 0)	/* 0: before the launch, which tells */
+			w->ws->ops->on_redacted(w->ws, w->slot, m->id,
+			    v->SHIM_REDACT_ANS.ok);
+		return CL_OK;
 	default:
 		return CL_FORMAT;
 	}
@@ -218,6 +199,7 @@ workload_shim_gone(struct workload *w)
 		r = shim_exit_load(w->dir.fd, &end);
 	if (r == CL_OK) {
 		workload_end(w, &end);
+		field_clear(&shim_exit_table, &end);
 		return;
 	}
 	if (kern_is_unsure(r) || kern_kill_group((pid_t)w->pid,
@@ -243,7 +225,7 @@ workload_set_lost(const struct workload *w, struct shim_exit *end,
 	end->exit_code = -1;
 	end->started_at = w->started_at;
 	end->finished_at = util_wall_ns();
-	strlcpy(end->error, why, sizeof(end->error));
+	end->error = why;
 	if (w->has_spool)
 		end->total_raw = spool_load_u64(&w->spool.head->total);
 }
@@ -415,14 +397,9 @@ workloads_start(struct workloads *ws, const struct workload_start *st)
 int
 workload_shim_signal(struct workload *w, int sig)
 {
-	struct buf b;
-	int r;
+	struct msg_shim_signal body = { .sig = sig };
 
-	buf_init(&b, 1);
-	buf_put_u8(&b, (uint8_t)sig);
-	r = chan_send_buf(&w->chan, MSG_SHIM_SIGNAL, 0, &b, -1);
-	buf_clear(&b);
-	return r;
+	return CHAN_SEND(&w->chan, SHIM_SIGNAL, 0, &body, -1);
 }
 
 void

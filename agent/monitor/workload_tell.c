@@ -37,13 +37,9 @@ workloads_set_again(struct workloads *ws)
 static void
 workload_send_end(struct workload *w, const struct shim_exit *end)
 {
-	struct buf b;
+	struct msg_dev_exit x = { .slot = w->slot, .end = *end };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, w->slot);
-	shim_exit_put(&b, end);
-	fetchctl_send(w->ws->a->fetch, MSG_DEV_EXIT, 0, 0, &b, -1);
-	buf_clear(&b);
+	FETCHCTL_SEND(w->ws->a->fetch, DEV_EXIT, 0, 0, &x, -1);
 }
 
 void
@@ -61,8 +57,10 @@ workload_send_failed(struct workload *w, const char *text)
 {
 	struct shim_exit end = { .state = HS_FAILED, .exit_code = -1,
 	    .started_at = w->started_at, .finished_at = util_wall_ns() };
+	char cut[MAX_SHIM_ERROR_LEN + 1];
 
-	strlcpy(end.error, text, sizeof(end.error));
+	strlcpy(cut, text, sizeof(cut));
+	end.error = cut;
 	if (!w->is_refused)
 		workload_send_end(w, &end);
 }
@@ -72,25 +70,20 @@ static void
 workload_send_handle(struct workload *w, int spool_fd, int wake_fd)
 {
 	struct fetchctl *f = w->ws->a->fetch;
+	struct msg_slot slot = { .slot = w->slot };
 	struct spool_mark acked;
-	struct buf b;
+	struct msg_dev_handle h = { .slot = w->slot, .handle_id = w->handle_id,
+	    .pid = w->pid, .started_at = w->started_at };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, w->slot);
-	buf_put_str(&b, w->handle_id);
-	buf_put_i64(&b, w->pid);
 	/* One that is prepared counts from when it was asked for. */
-	buf_put_i64(&b, w->started_at != UTIL_TIME_ZERO ? w->started_at :
-	    util_wall_ns());
+	if (h.started_at == UTIL_TIME_ZERO)
+		h.started_at = util_wall_ns();
 	spool_get_acked(&w->spool, &acked);
-	buf_put_u64(&b, acked.raw);
-	buf_put_u64(&b, acked.norm);
-	fetchctl_send(f, MSG_DEV_HANDLE, 0, 0, &b, spool_fd);
-	buf_reset(&b);
-	buf_put_u64(&b, w->slot);
+	h.acked_raw = acked.raw;
+	h.acked_norm = acked.norm;
+	FETCHCTL_SEND(f, DEV_HANDLE, 0, 0, &h, spool_fd);
 	if (wake_fd != -1)
-		fetchctl_send(f, MSG_DEV_WAKE, 0, 0, &b, wake_fd);
-	buf_clear(&b);
+		FETCHCTL_SEND(f, DEV_WAKE, 0, 0, &slot, wake_fd);
 	if (w->state == WL_ENDED)
 		workload_send_exit(w);
 }
@@ -147,18 +140,11 @@ workloads_announce(struct workloads *ws)
 void
 workload_send_started(struct workload *w, const struct workload_ask *ask)
 {
-	struct buf b;
+	struct msg_dev_start_ans ans = { .result = RES_OK, .pid = w->pid,
+	    .started_at = w->started_at };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, w->slot);
-	buf_put_u8(&b, RES_OK);
-	buf_put_str(&b, "");
-	buf_put_str(&b, "");
-	buf_put_i64(&b, w->pid);
-	buf_put_i64(&b, w->started_at);
-	fetchctl_send(w->ws->a->fetch, MSG_DEV_START_ANS, ask->id,
-	    ask->generation, &b, -1);
-	buf_clear(&b);
+	FETCHCTL_SEND(w->ws->a->fetch, DEV_START_ANS, ask->id,
+	    ask->generation, &ans, -1);
 }
 
 void
@@ -179,17 +165,11 @@ workloads_refuse(struct workloads *ws, const struct workload_ask *ask,
     const char *code, const char *text)
 {
 	char cut[MAX_ERROR_TEXT_LEN + 1];
-	struct buf b;
+	struct msg_dev_start_ans ans = { .code = code, .text = cut,
+	    .result = code != NULL ? RES_ERROR_FRAME : RES_NOT_STARTED,
+	    .started_at = UTIL_TIME_ZERO };
 
 	strlcpy(cut, text, sizeof(cut));
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, 0);
-	buf_put_u8(&b, code != NULL ? RES_ERROR_FRAME : RES_NOT_STARTED);
-	buf_put_str(&b, code);
-	buf_put_str(&b, cut);
-	buf_put_i64(&b, 0);
-	buf_put_i64(&b, UTIL_TIME_ZERO);
-	fetchctl_send(ws->a->fetch, MSG_DEV_START_ANS, ask->id,
-	    ask->generation, &b, -1);
-	buf_clear(&b);
+	FETCHCTL_SEND(ws->a->fetch, DEV_START_ANS, ask->id, ask->generation,
+	    &ans, -1);
 }

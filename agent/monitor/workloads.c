@@ -121,6 +121,7 @@ workload_clear(struct workload *w)
 		holding_clear(w->holding);
 	free(w->holding);
 	w->holding = NULL;
+	field_clear(&shim_exit_table, &w->end);
 	handledir_close(&w->dir);
 }
 
@@ -422,14 +423,16 @@ workload_end(struct workload *w, const struct shim_exit *end)
 {
 	int was_adopting = w->state == WL_ADOPTING;
 
+	field_clear(&shim_exit_table, &w->end);
 	w->end = *end;
+	w->end.error = xstrdup(end->error != NULL ? end->error : "");
 	if (w->started_at == UTIL_TIME_ZERO)
 		w->started_at = end->started_at;
 	log_info("workload-end", "handle=%s state=%s exit=%lld bytes=%llu "
 	    "error=%s", log_q(w->handle_id), end->state == HS_EXITED ?
 	    "exited" : end->state == HS_KILLED ? "killed" : "failed",
 	    (long long)end->exit_code, (unsigned long long)end->total_raw,
-	    log_q(*end->error == '\0' ? NULL : end->error));
+	    log_q(*w->end.error == '\0' ? NULL : w->end.error));
 	workload_enter_state(w, WL_RETURNING, "ended");
 	shims_sweep(w->ws->a);
 	/* No process of it is left: nor is its plaintext. */

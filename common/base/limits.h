@@ -152,6 +152,11 @@
 
 /* --- device --- */
 #define MAX_CONCURRENT 1024		/* MaxConcurrent; a table this size */
+#define MAX_DEV_ASKS (MAX_CONCURRENT + 24) /* of the fetcher: a workload
+					 * each, jobs beside them, its own */
+#define MAX_SHIM_ERROR_LEN 512		/* why a workload ended */
+#define MAX_LINK_DETAIL_LEN 480		/* why a session ended; log line */
+#define MAX_ADDRS_ERROR_LEN 256		/* a resolver's reason */
 #define SPOOL_BLOCK_LEN 65536		/* one read of the pipe at most */
 #define SPOOL_HIGH_LEN (8 * 1048576)	/* unsent bytes at which a connected
 					 * workload is slowed */

@@ -8,11 +8,15 @@
  */
 #include "msgcat.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
+#include "common/base/pin.h"
+#include "common/base/util.h"
+#include "common/model/url.h"
 #include "imsg.h"
 
 #define DEF_FILE "common/msg/catalogue.def"
@@ -147,6 +151,40 @@ size_t
 msgcat_get_place(const struct msg_row *row)
 {
 	return (size_t)(row - msgcat_rows);
+}
+
+int
+msg_make_memfd(const struct field_table *t, const void *v, size_t max,
+    int *fdp, uint64_t *lenp)
+{
+	struct buf b;
+	int r;
+
+	buf_init(&b, max);
+	field_put(t, v, &b);
+	*lenp = b.len;
+	if ((r = buf_error(&b)) == CL_OK)
+		r = util_make_memfd(b.data, b.len, fdp);
+	buf_clear(&b);		/* wipes */
+	return r;
+}
+
+int
+msg_load_memfd(int fd, uint64_t len, size_t max, const struct field_table *t,
+    void *v)
+{
+	uint8_t *data;
+	struct buf b;
+	int r;
+
+	if ((r = util_load_memfd(fd, (size_t)len, max, &data)) != CL_OK)
+		return r;
+	buf_init_read(&b, data, (size_t)len);
+	if ((r = field_get(t, &b, v)) == CL_OK && (r = buf_end(&b)) != CL_OK)
+		field_clear(t, v);
+	explicit_bzero(data, (size_t)len);
+	free(data);
+	return r;
 }
 
 const char *

@@ -235,155 +235,11 @@ enum { CTL_WORK_SHOW, CTL_WORK_BUNDLE, CTL_WORK_PROJECT };
 /* The administrative state of an agent. */
 enum { ADMIN_READY = 1, ADMIN_CORDONED, ADMIN_DRAINING };
 
-/* ---------------------------------------------------------- dev-fetch
- * FETCH_CONFIG	str url, str host, u16 port, b tls, str path,
- *		b insecure (warn on each dial), u16 n + n*blob pin (32),
- *		str agent_id, str name, str agent_version, u16 max_protocol,
- *		u32 max_concurrent, u64 retain_unacked, u8 log_level
- * FETCH_CA	u32 len                  fd: memfd, extra PEM roots
- * FETCH_BEARER	str token or credential, b enrolling.  Again once enrolled
- * FETCH_START	-
- * FETCH_READY	u32 catalogue version
- * FETCH_STOP	-	bye{reconnect:true}, close, exit
- * FETCH_STOPPED -
- * RESOLVE	-	of the configured host; monitor starts a resolver
- * RESOLVE_ANS	b ok, str error, u8 n + n*(u8 family 4|6, blob address)
- * SESSION	u8 state (LINK_*), u16 negotiated, u8 fatal (FATAL_*),
- *		str detail
- * ENROLLED	str executor_id, str credential
- * ENROLLED_ANS	b saved, str error
- * DEV_CAPS	-	what hello and inventory report
- * DEV_CAPS_ANS	u32 len                  fd: memfd, struct caps
- * DEV_START	str handle_id, u32 len   fd: memfd, struct spec
- * DEV_START_ANS u64 slot, u8 result (RES_OK, RES_ERROR_FRAME,
- *		RES_NOT_STARTED), str code, str text, i64 pid, t started_at
- * DEV_HANDLE	u64 slot, str handle_id, i64 pid, t started_at,
- *		u64 acked_raw, u64 acked_norm   fd: spool, O_RDONLY (spool.h)
- *		Before DEV_START_ANS; for each live one after FETCH_START too
- * DEV_WAKE	u64 slot	         fd: eventfd, signalled on growth
- * DEV_EXIT	u64 slot, u8 state (HS_*), i64 exit_code, t started_at,
- *		t finished_at, str error, u64 total_raw
- * DEV_SENT	u64 slot, u64 raw	 written to the socket up to here
- * DEV_ACKED	u64 slot, u64 raw, u64 norm	 hub has it: may be dropped
- * DEV_TOLD	u64 slot	 final status written: its place is free
- * DEV_DONE	u64 slot	 and the hub has it: forget the workload
- * DEV_STOP	u64 slot, str reason	 hub refused it: TERM, KILL, forget
- * DEV_SIGNAL	str handle_id, u8 sig
- * DEV_SIGNAL_ANS u8 result (RES_OK, RES_ERROR_FRAME), str code, str text
- * DEV_REVOKE	u32 len		         fd: memfd, struct lease_revoke
- * DEV_REVOKE_ANS u32 len	         fd: memfd, struct dev_revoked
- * DEV_REFRESH	u32 len		         fd: memfd, struct lease_refresh
- * DEV_REFRESH_ANS u32 len	         fd: memfd, struct dev_refreshed
- *		(common/model/leasemsg.h)
- * Shipped branches: chunks go from the hub into a file of ours.
- * BRANCH_OPEN	str handle_id	 a first chunk came; again: start over
- * BRANCH_OPEN_ANS b ok  fd: empty file, O_RDWR; /dev/null when not ok
- * BRANCH_END	str handle_id, str failure ("": none).  Before its DEV_START
- * BRANCH_DROP	str handle_id	 nobody will claim it
- * Work that comes back: before DEV_EXIT, for those who asked.
- * DEV_RESULT	u64 slot, str mode, str branch, str base,
- *		struct devjob_result (common/model/devjob.h)
- * DEV_BUNDLE	u64 slot, u64 len           fd: the bundle, O_RDONLY
- * DEV_PROJECT	u64 slot, str error ("": DEV_PROJECT_FILE came before)
- * DEV_PROJECT_FILE u64 slot, u64 len       fd: gzip document, O_RDONLY
- * Resolver role of agentd-fetch (one question per process):
- * RES_NAME	str host, u16 port
- * RES_ADDRS	as RESOLVE_ANS
- */
-#define DEV_FETCH_CATALOGUE(X)                                                 \
-	X(FETCH_CONFIG, 0x0400, M2F, MS_STARTING, 30, B_MAX, 0, 1)             \
-	X(FETCH_CA, 0x0402, M2F, MS_STARTING, 4, 4, 1, 1)                      \
-	X(FETCH_BEARER, 0x0404, M2F, MS_ANY, 5, 1024, 0, 0)                    \
-	X(FETCH_START, 0x0406, M2F, MS_STARTING, 0, 0, 0, 1)                   \
-	X(FETCH_READY, 0x0408, F2M, MS_STARTING, 4, 4, 0, 1)                   \
-	X(FETCH_STOP, 0x040a, M2F, MS_ANY, 0, 0, 0, 1)                         \
-	X(FETCH_STOPPED, 0x040c, F2M, MS_ANY, 0, 0, 0, 1)                      \
-	X(RESOLVE, 0x040e, F2M, MS_LIVE, 0, 0, 0, 0)                           \
-	X(RESOLVE_ANS, 0x040f, M2F, MS_LIVE, 6, 1024, 0, 0)                    \
-	X(SESSION, 0x0410, F2M, MS_LIVE, 8, 1024, 0, 0)                        \
-	X(ENROLLED, 0x0412, F2M, MS_LIVE, 10, 1024, 0, 0)                      \
-	X(ENROLLED_ANS, 0x0413, M2F, MS_LIVE, 5, 1024, 0, 0)                   \
-	X(DEV_CAPS, 0x0414, F2M, MS_LIVE, 0, 0, 0, 0)                          \
-	X(DEV_CAPS_ANS, 0x0415, M2F, MS_LIVE, 4, 4, 1, 0)                      \
-	X(DEV_START, 0x0416, F2M, MS_LIVE, 9, 256, 1, 0)                       \
-	X(DEV_START_ANS, 0x0417, M2F, MS_LIVE, 33, B_MAX, 0, 0)                \
-	X(DEV_HANDLE, 0x0418, M2F, MS_LIVE, 45, 256, 1, 0)                     \
-	X(DEV_WAKE, 0x041a, M2F, MS_LIVE, 8, 8, 1, 0)                          \
-	X(DEV_EXIT, 0x041c, M2F, MS_LIVE, 45, B_MAX, 0, 0)                     \
-	X(DEV_SENT, 0x041e, F2M, MS_LIVE, 16, 16, 0, 0)                        \
-	X(DEV_ACKED, 0x0420, F2M, MS_LIVE, 24, 24, 0, 0)                       \
-	X(DEV_DONE, 0x0422, F2M, MS_LIVE, 8, 8, 0, 0)                          \
-	X(DEV_STOP, 0x0424, F2M, MS_LIVE, 12, 512, 0, 0)                       \
-	X(DEV_SIGNAL, 0x0426, F2M, MS_LIVE, 6, 256, 0, 0)                      \
-	X(DEV_SIGNAL_ANS, 0x0427, M2F, MS_LIVE, 9, B_MAX, 0, 0)                \
-	X(DEV_TOLD, 0x0428, F2M, MS_LIVE, 8, 8, 0, 0)                          \
-	X(RES_NAME, 0x0430, M2F, MS_STARTING, 7, 300, 0, 1)                    \
-	X(RES_ADDRS, 0x0431, F2M, MS_STARTING, 6, 1024, 0, 1)                  \
-	X(DEV_REVOKE, 0x0440, F2M, MS_LIVE, 4, 4, 1, 0)                        \
-	X(DEV_REVOKE_ANS, 0x0441, M2F, MS_LIVE, 4, 4, 1, 0)                    \
-	X(DEV_REFRESH, 0x0442, F2M, MS_LIVE, 4, 4, 1, 0)                       \
-	X(DEV_REFRESH_ANS, 0x0443, M2F, MS_LIVE, 4, 4, 1, 0)                   \
-	X(BRANCH_OPEN, 0x0460, F2M, MS_LIVE, 5, 256, 0, 0)                     \
-	X(BRANCH_OPEN_ANS, 0x0461, M2F, MS_LIVE, 1, 1, 1, 0)                   \
-	X(BRANCH_END, 0x0462, F2M, MS_LIVE, 9, 512, 0, 0)                      \
-	X(BRANCH_DROP, 0x0464, F2M, MS_LIVE, 5, 256, 0, 0)                     \
-	X(DEV_RESULT, 0x0466, M2F, MS_LIVE, 65, B_MAX, 0, 0)                   \
-	X(DEV_BUNDLE, 0x0468, M2F, MS_LIVE, 16, 16, 1, 0)                      \
-	X(DEV_PROJECT, 0x046a, M2F, MS_LIVE, 12, B_MAX, 0, 0)                  \
-	X(DEV_PROJECT_FILE, 0x046c, M2F, MS_LIVE, 16, 16, 1, 0)
-
 enum { LINK_CONNECTING = 1, LINK_UP, LINK_DOWN };
 enum { FATAL_NONE, FATAL_UNAUTHORIZED, FATAL_VERSION, FATAL_BYE };
 
-/* ----------------------------------------------------------- dev-shim
- * SHIM_JOB	u32 len                  fd: memfd, struct shim_job (shim.h)
- * SHIM_SPOOL	-                        fd: spool, O_RDWR (spool.h)
- * SHIM_WAKE	-                        fd: eventfd to signal; again after
- *		SHIM_ADOPT, replacing the dead monitor's
- * SHIM_DIR	-                        fd: handle directory (exit record)
- * SHIM_TREE	-                        fd: work directory
- * SHIM_GO	-
- * SHIM_STARTED	i64 pid, t started_at
- * SHIM_FAILED	str text                 could not start; shim exits
- * SHIM_SIGNAL	u8 sig (SIG_*, SHIM_SIG_STOP)
- * SHIM_EXITED	u8 state (HS_*), i64 exit_code, t started_at,
- *		t finished_at, str error, u64 total_raw
- * SHIM_RELEASE	-	 exit record was taken over: shim may go
- * SHIM_ADOPT	u32 catalogue version	 first message of a new monitor on
- *		the shim's socket; answered by SHIM_STARTED (and SHIM_EXITED)
- * SHIM_REDACT	u32 len   fd: memfd, u32 n + n*blob value (redact.h):
- *		taken out of the output from now on, until the end
- * SHIM_REDACT_ANS b ok   every byte read later is held against them
- * SHIM_LEASE	-         fd: a lease directory, locked; to be held open as
- *		long as the workload may use it (agent/monitor/secretfiles.h)
- * SHIM_FILTERS u32 len  fd: memfd, struct bpf_set (sandbox/self/bpf.h): the
- * seccomp
- *		programs of the shim and of what it starts
- * SHIM_STDIN	-         fd: becomes the job's descriptor 0, not /dev/null
- */
-#define DEV_SHIM_CATALOGUE(X)                                                  \
-	X(SHIM_JOB, 0x0500, M2S, MS_STARTING, 4, 4, 1, 1)                      \
-	X(SHIM_SPOOL, 0x0502, M2S, MS_STARTING, 0, 0, 1, 1)                    \
-	X(SHIM_WAKE, 0x0504, M2S, MS_STARTING | MS_LIVE, 0, 0, 1, 0)           \
-	X(SHIM_DIR, 0x0506, M2S, MS_STARTING, 0, 0, 1, 1)                      \
-	X(SHIM_TREE, 0x0508, M2S, MS_STARTING, 0, 0, 1, 1)                     \
-	X(SHIM_GO, 0x050a, M2S, MS_STARTING, 0, 0, 0, 1)                       \
-	X(SHIM_STARTED, 0x050c, S2M, MS_ANY, 16, 16, 0, 0)                     \
-	X(SHIM_FAILED, 0x050e, S2M, MS_STARTING, 4, B_MAX, 0, 1)               \
-	X(SHIM_SIGNAL, 0x0510, M2S, MS_LIVE, 1, 1, 0, 0)                       \
-	X(SHIM_EXITED, 0x0512, S2M, MS_LIVE, 37, B_MAX, 0, 0)                  \
-	X(SHIM_RELEASE, 0x0514, M2S, MS_LIVE, 0, 0, 0, 1)                      \
-	X(SHIM_ADOPT, 0x0516, M2S, MS_LIVE, 4, 4, 0, 0)                        \
-	X(SHIM_REDACT, 0x0518, M2S, MS_ANY, 4, 4, 1, 0)                        \
-	X(SHIM_REDACT_ANS, 0x0519, S2M, MS_ANY, 1, 1, 0, 0)                    \
-	X(SHIM_LEASE, 0x051a, M2S, MS_STARTING, 0, 0, 1, 0)                    \
-	X(SHIM_FILTERS, 0x051c, M2S, MS_STARTING, 4, 4, 1, 1)                  \
-	X(SHIM_STDIN, 0x0540, M2S, MS_STARTING, 0, 0, 1, 1)
-
 #define MSG_CATALOGUES(X)                                                      \
-	HUB_NET_CATALOGUE(X)                                                   \
-	DEV_FETCH_CATALOGUE(X)                                                 \
-	DEV_SHIM_CATALOGUE(X)
+	HUB_NET_CATALOGUE(X)
 
 enum msg_type {
 #define X(name, number, dir, states, min, max, fd, once) MSG_##name = number,
@@ -443,6 +299,17 @@ int msg_put(uint32_t type, const void *v, struct buf *b);
  */
 int msg_get(uint32_t type, struct buf *b, void *v);
 void msg_clear(uint32_t type, void *v);
+
+/*
+ * What is too long for a body: a struct in a sealed memfd, of at most max
+ * bytes.  Made, the descriptor is the caller's and *lenp its length; loaded,
+ * v ends with field_clear and the memfd stays the caller's.  The errors of
+ * util_make_memfd and util_load_memfd, field_put and field_get.
+ */
+int msg_make_memfd(const struct field_table *t, const void *v, size_t max,
+    int *fdp, uint64_t *lenp);
+int msg_load_memfd(int fd, uint64_t len, size_t max,
+    const struct field_table *t, void *v);
 
 /* All rows; *np gets the count. */
 const struct msg_row *msgcat_get_rows(size_t *np);

@@ -139,8 +139,8 @@ answer_enrollments_slice(struct monitor *mon, struct ctl_job *j)
 }
 
 void
-answer_ctl_enrollments(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
-    struct msg_empty *v)
+answer_ctl_enrollments(struct monitor *mon, struct ctl_client *cl,
+    struct imsg *m, struct msg_empty *v)
 {
 	struct job_keys k = { NULL, 0, 0 };
 

@@ -158,8 +158,8 @@ answer_has_grant(struct monitor *mon, const char *lease_id,
 }
 
 void
-answer_ctl_lease_revoke(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
-    struct msg_ctl_lease_revoke *v)
+answer_ctl_lease_revoke(struct monitor *mon, struct ctl_client *cl,
+    struct imsg *m, struct msg_ctl_lease_revoke *v)
 {
 	struct revoke_why why = { REVOKE_SCRUB, v->reason, cl->actor, 0 };
 	struct store_lease l;
@@ -190,8 +190,8 @@ answer_ctl_lease_revoke(struct monitor *mon, struct ctl_client *cl, struct imsg 
 }
 
 void
-answer_ctl_lease_refresh(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
-    struct msg_name *v)
+answer_ctl_lease_refresh(struct monitor *mon, struct ctl_client *cl,
+    struct imsg *m, struct msg_name *v)
 {
 	refresh_start(mon, v->name, cl->actor, m->id);
 }

@@ -33,8 +33,7 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/util.h"
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
+#include "common/msg/chan.h"
 #include "common/output/spool.h"
 #include "sandbox/box/shim.h"
 #include "sandbox/box/spawn.h"
@@ -50,7 +49,7 @@ struct rig {
 	char sock[80];
 	struct shim_job job;
 	char *env[1], *hide[1];
-	struct imsg_chan chan;
+	struct chan chan;
 	struct spool spool;
 	int wake_fd, dir_fd;
 	pid_t pid;
@@ -122,28 +121,22 @@ rig_close(struct rig *g)
 }
 
 static void
-rig_send(struct rig *g, uint32_t type, struct buf *b, int fd)
+rig_send(struct rig *g, uint32_t type, int fd)
 {
-	if (imsg_compose(&g->chan, type, 0, b, fd) != CL_OK ||
-	    imsg_write(&g->chan) != CL_OK)
+	if (chan_send(&g->chan, type, 0, NULL, fd) != CL_OK)
 		errx(1, "message %s", msgcat_name(type));
 }
 
 static void
 rig_send_job(struct rig *g)
 {
-	struct buf job, b;
-	int fd;
+	struct buf job;
 
 	buf_init(&job, MAX_SPEC_LEN);
 	shim_job_put(&job, &g->job);
-	if (buf_error(&job) != CL_OK ||
-	    util_make_memfd(job.data, job.len, &fd) != CL_OK)
+	if (buf_error(&job) != CL_OK || chan_send_memfd(&g->chan,
+	    MSG_SHIM_JOB, 0, job.data, job.len) != CL_OK)
 		errx(1, "job");
-	buf_init(&b, 4);
-	buf_put_u32(&b, (uint32_t)job.len);
-	rig_send(g, MSG_SHIM_JOB, &b, fd);
-	buf_clear(&b);
 	buf_clear(&job);
 }
 
@@ -167,15 +160,9 @@ make_filters(void)
 static void
 rig_send_filters(struct rig *g)
 {
-	struct buf b;
-	int fd;
-
-	if (util_make_memfd(filters.data, filters.len, &fd) != CL_OK)
-		err(1, "memfd");
-	buf_init(&b, 4);
-	buf_put_u32(&b, (uint32_t)filters.len);
-	rig_send(g, MSG_SHIM_FILTERS, &b, fd);
-	buf_clear(&b);
+	if (chan_send_memfd(&g->chan, MSG_SHIM_FILTERS, 0, filters.data,
+	    filters.len) != CL_OK)
+		err(1, "filters");
 }
 
 static void
@@ -193,26 +180,29 @@ rig_start(struct rig *g)
 	if (fd == -1 || g->dir_fd == -1 || g->wake_fd == -1 ||
 	    spool_init(&g->spool, fd, 1 << 20, 1 << 22) != CL_OK ||
 	    spawn_start(&o, &g->pid, &fd) != CL_OK ||
-	    imsg_init(&g->chan, fd, 64) != CL_OK)
+	    chan_init(&g->chan, fd, MSG_S2M, MSG_M2S, 64, NULL, NULL,
+	    NULL) != CL_OK)
 		err(1, "cloop-shim");
+	g->chan.state = MS_ANY;
 	rig_send_job(g);
-	rig_send(g, MSG_SHIM_SPOOL, NULL, open(path, O_RDWR | O_CLOEXEC));
-	rig_send(g, MSG_SHIM_WAKE, NULL,
+	rig_send(g, MSG_SHIM_SPOOL, open(path, O_RDWR | O_CLOEXEC));
+	rig_send(g, MSG_SHIM_WAKE,
 	    fcntl(g->wake_fd, F_DUPFD_CLOEXEC, 0));
-	rig_send(g, MSG_SHIM_DIR, NULL, fcntl(g->dir_fd, F_DUPFD_CLOEXEC, 0));
-	rig_send(g, MSG_SHIM_TREE, NULL,
+	rig_send(g, MSG_SHIM_DIR, fcntl(g->dir_fd, F_DUPFD_CLOEXEC, 0));
+	rig_send(g, MSG_SHIM_TREE,
 	    open(g->tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	rig_send_filters(g);
-	rig_send(g, MSG_SHIM_GO, NULL, -1);
+	rig_send(g, MSG_SHIM_GO, -1);
 }
 
 /* What came; the type of a message, 0: something else. */
 static uint32_t
 rig_turn(struct rig *g, struct sample *s)
 {
-	struct pollfd pfd[2] = { { .fd = g->chan.fd, .events = POLLIN },
+	struct pollfd pfd[2] = { { .fd = g->chan.im.fd, .events = POLLIN },
 		{ .fd = s->first == 0 ? g->wake_fd : -1, .events = POLLIN } };
-	char text[MAX_SHIM_ERROR_LEN + 1];
+	const char *why;
+	union msg_any v;
 	struct imsg m;
 	uint32_t type;
 
@@ -222,12 +212,11 @@ rig_turn(struct rig *g, struct sample *s)
 		s->first = clock_now();
 	if (pfd[0].revents == 0)
 		return 0;
-	if (imsg_read(&g->chan, &m) != CL_OK)
+	if (chan_read_one(&g->chan, &m, &v, &why) != CL_OK)
 		errx(1, "the shim went");
-	if ((type = m.type) == MSG_SHIM_FAILED) {
-		buf_get_str(&m.body, text, sizeof(text) - 1);
-		errx(1, "refused: %s", text);
-	}
+	if ((type = m.type) == MSG_SHIM_FAILED)
+		errx(1, "refused: %s", v.SHIM_FAILED.text);
+	msg_clear(type, &v);
 	imsg_free(&m);
 	return type;
 }
@@ -244,14 +233,14 @@ run_shim(struct rig *g, struct sample *s)
 		;
 	if (s->first == 0)
 		s->first = clock_now();
-	rig_send(g, MSG_SHIM_RELEASE, NULL, -1);
+	rig_send(g, MSG_SHIM_RELEASE, -1);
 	if (waitpid(g->pid, &status, 0) != g->pid || status != 0)
 		errx(1, "the shim ended with status %d", status);
 	s->reaped = clock_now() - begin;
 	s->first -= begin;
 	if (spool_load_u64(&g->spool.head->total) == 0)
 		errx(1, "no output");
-	imsg_clear(&g->chan);
+	chan_close(&g->chan);
 	spool_close(&g->spool);
 	(void)unlinkat(g->dir_fd, SHIM_EXIT_FILE, 0);
 	(void)unlinkat(g->dir_fd, "spool", 0);

@@ -4,7 +4,7 @@
  *
  * What cloop-agentd tells a cloop-shim and what the shim leaves behind:
  * the job (SHIM_JOB's memfd) and the exit record.  The rows themselves are
- * DEV_SHIM_CATALOGUE in common/msg/msgcat.h.
+ * dev_shim.def in common/msg.
  *
  * Course: spawn_start("cloop-shim", SPAWN_SURVIVE); SHIM_JOB, SHIM_SPOOL,
  * SHIM_WAKE, SHIM_DIR, SHIM_TREE, SHIM_FILTERS, SHIM_GO in any order, GO last;
@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/msg/buf.h"
+#include "common/msg/msgcat.h"
 
 enum shim_mode {
 	SHIM_MODE_CONFINED = 1,	/* namespaces, seccomp, Landlock, own /tmp */
@@ -91,20 +91,11 @@ void shim_job_clear(struct shim_job *j);
 /* Forget the environment, which may carry leased values. */
 void shim_job_wipe_env(struct shim_job *j);
 
-/* How it ended: body of SHIM_EXITED and of the record file. */
+/* How it ended (struct shim_exit, words.def), as a file. */
 #define SHIM_EXIT_FILE "exit"	/* in the handle directory */
-#define MAX_SHIM_ERROR_LEN 512
 
-struct shim_exit {
-	uint8_t state;		/* HS_EXITED, HS_KILLED */
-	int64_t exit_code;
-	int64_t started_at, finished_at;	/* wall ns */
-	char error[MAX_SHIM_ERROR_LEN + 1];
-	uint64_t total_raw;
-};
-
-void shim_exit_put(struct buf *b, const struct shim_exit *x);
-int shim_exit_get(struct buf *b, struct shim_exit *x);
+/* What a shim may say: HS_EXITED or HS_KILLED, and a code.  CL_FORMAT. */
+int shim_exit_check(const struct shim_exit *x);
 /*
  * The record file: opened under a temporary name while the shim may still
  * open files, filled and renamed when the workload is over.  CL_SYSTEM;
@@ -113,7 +104,7 @@ int shim_exit_get(struct buf *b, struct shim_exit *x);
 int shim_exit_open(int dir_fd, int *fdp);
 int shim_exit_save(int dir_fd, int fd, const struct shim_exit *x);
 /* CL_NOTFOUND when the workload did not end (or its shim was killed),
- * CL_FORMAT, CL_SYSTEM. */
+ * CL_FORMAT, CL_SYSTEM, CL_NOMEM; else x ends with field_clear. */
 int shim_exit_load(int dir_fd, struct shim_exit *x);
 
 #endif

@@ -26,7 +26,7 @@
 
 #define SHIM_EXIT_TMP SHIM_EXIT_FILE ".tmp"
 #define SHIM_EXIT_LEN 2048	/* fixed fields and MAX_SHIM_ERROR_LEN fit */
-#define SHIM_EXIT_MAGIC 0x43584932U	/* "CXI2" */
+#define SHIM_EXIT_MAGIC 0x43584933U	/* "CXI3" */
 #define MAX_SHIM_SOCKET_LEN 107	/* sun_path with its NUL */
 
 static const struct shim_str {
@@ -260,35 +260,10 @@ shim_job_clear(struct shim_job *j)
 	memset(j, 0, sizeof(*j));
 }
 
-void
-shim_exit_put(struct buf *b, const struct shim_exit *x)
-{
-	buf_put_u8(b, x->state);
-	buf_put_i64(b, x->exit_code);
-	buf_put_i64(b, x->started_at);
-	buf_put_i64(b, x->finished_at);
-	buf_put_str(b, x->error);
-	buf_put_u64(b, x->total_raw);
-}
-
 int
-shim_exit_get(struct buf *b, struct shim_exit *x)
+shim_exit_check(const struct shim_exit *x)
 {
-	int r;
-
-	memset(x, 0, sizeof(*x));
-	x->state = buf_get_u8(b);
-	x->exit_code = buf_get_i64(b);
-	x->started_at = buf_get_i64(b);
-	x->finished_at = buf_get_i64(b);
-	buf_get_str(b, x->error, MAX_SHIM_ERROR_LEN);
-	x->total_raw = buf_get_u64(b);
-	if ((r = buf_end(b)) != CL_OK)
-		return r;
-	if ((x->state != HS_EXITED && x->state != HS_KILLED) ||
-	    x->exit_code < 0 || x->exit_code > 255)
-		return CL_FORMAT;
-	return CL_OK;
+	return x->state == HS_FAILED || x->exit_code < 0 ? CL_FORMAT : CL_OK;
 }
 
 /* Its whole length is written now: a disk that is full by the time the
@@ -322,22 +297,17 @@ shim_exit_open(int dir_fd, int *fdp)
 int
 shim_exit_save(int dir_fd, int fd, const struct shim_exit *x)
 {
-	struct buf body, b;
+	struct buf b;
 	int r;
 
-	buf_init(&body, SHIM_EXIT_LEN);
 	buf_init(&b, SHIM_EXIT_LEN);
-	shim_exit_put(&body, x);
 	buf_put_u32(&b, SHIM_EXIT_MAGIC);
-	buf_put_blob(&b, body.data, body.len);
-	if ((r = buf_error(&body)) != CL_OK || (r = buf_error(&b)) != CL_OK)
-		goto out;
+	field_put(&shim_exit_table, x, &b);
 	/* At its place, so that an attempt that failed can be repeated. */
-	if (pwrite(fd, b.data, b.len, 0) != (ssize_t)b.len ||
-	    renameat(dir_fd, SHIM_EXIT_TMP, dir_fd, SHIM_EXIT_FILE) == -1)
+	if ((r = buf_error(&b)) == CL_OK &&
+	    (pwrite(fd, b.data, b.len, 0) != (ssize_t)b.len ||
+	    renameat(dir_fd, SHIM_EXIT_TMP, dir_fd, SHIM_EXIT_FILE) == -1))
 		r = CL_SYSTEM;
-out:
-	buf_clear(&body);
 	buf_clear(&b);
 	return r;
 }
@@ -346,13 +316,11 @@ int
 shim_exit_load(int dir_fd, struct shim_exit *x)
 {
 	uint8_t data[SHIM_EXIT_LEN];
-	const uint8_t *body;
 	struct buf b;
-	size_t len;
 	ssize_t n;
-	int fd;
+	int fd, r;
 
-	memset(x, 0, sizeof(*x));
+	field_init(&shim_exit_table, x);
 	fd = openat(dir_fd, SHIM_EXIT_FILE,
 	    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd == -1)
@@ -362,10 +330,12 @@ shim_exit_load(int dir_fd, struct shim_exit *x)
 	if (n == -1)
 		return CL_SYSTEM;
 	buf_init_read(&b, data, (size_t)n);
-	if (buf_get_u32(&b) != SHIM_EXIT_MAGIC ||
-	    (body = buf_get_blob(&b, sizeof(data), &len)) == NULL)
+	if (buf_get_u32(&b) != SHIM_EXIT_MAGIC)
 		return CL_FORMAT;
 	/* The rest of the file is the room it was given. */
-	buf_init_read(&b, body, len);
-	return shim_exit_get(&b, x);
+	if ((r = field_get(&shim_exit_table, &b, x)) != CL_OK)
+		return r == CL_NOMEM ? r : CL_FORMAT;
+	if ((r = shim_exit_check(x)) != CL_OK)
+		field_clear(&shim_exit_table, x);
+	return r;
 }

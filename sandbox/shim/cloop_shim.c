@@ -29,7 +29,6 @@
 #include "shim_int.h"
 
 #define SHIM_CLEAR_POLL_MS 2	/* is the cgroup empty: nothing signals it */
-#define SHIM_QUEUE 32
 #define SHIM_SAVE_RETRY_MS 1000	/* the exit record, on a failing disk */
 
 static const char *const shim_state_names[] = { "setup", "running",
@@ -65,7 +64,7 @@ shim_end(struct shim *s)
 	CRASH_POINT("end.saved");
 	cgroup_close(&s->cgroup);
 	if (shim_msg_send_exited(s) != CL_OK)
-		shim_msg_close(s);
+		chan_close(&s->chan);
 }
 
 void
@@ -75,6 +74,7 @@ shim_enter_state(struct shim *s, enum shim_state next)
 	    log_q(s->job.handle), shim_state_names[s->state],
 	    shim_state_names[next]);
 	s->state = next;
+	shim_msg_set_state(s);
 	switch (next) {
 	case SHIM_DRAINING:
 		s->drain_at = util_now_ms() + DRAIN_GRACE_MS;
@@ -123,13 +123,13 @@ shim_advance(struct shim *s, int64_t now)
 			shim_kill_all(s);
 	}
 	/* Nobody can come back to a shim without a socket. */
-	if (!s->has_chan && s->listen_fd == -1 &&
+	if (!s->chan.is_open && s->listen_fd == -1 &&
 	    (s->state == SHIM_RUNNING || s->state == SHIM_DRAINING))
 		shim_kill_signal(s, SIG_KILL);
 	if (s->state == SHIM_ENDED && !s->is_saved && now >= s->save_at)
 		shim_save(s, now);
 	/* The record says it all to whoever comes. */
-	if (s->state == SHIM_ENDED && s->is_saved && !s->has_chan)
+	if (s->state == SHIM_ENDED && s->is_saved && !s->chan.is_open)
 		shim_enter_state(s, SHIM_DONE);
 }
 
@@ -172,9 +172,9 @@ shim_turn(struct shim *s)
 		may_read = shim_pump_may_read(&s->pump, now, &stall);
 	if (stall != -1)
 		shim_min_wait(&wait, stall);
-	pfd[P_CHAN].fd = s->has_chan ? s->chan.fd : -1;
-	pfd[P_CHAN].events = s->has_chan && s->chan.nqueued > 0 ?
-	    POLLIN | POLLOUT : POLLIN;
+	pfd[P_CHAN].fd = s->chan.is_open ? s->chan.im.fd : -1;
+	pfd[P_CHAN].events = chan_has_output(&s->chan) ? POLLIN | POLLOUT :
+	    POLLIN;
 	pfd[P_LISTEN].fd = s->state == SHIM_SETUP ? -1 : s->listen_fd;
 	pfd[P_LISTEN].events = POLLIN;
 	pfd[P_SIGNAL].fd = s->signal_fd;
@@ -188,12 +188,10 @@ shim_turn(struct shim *s)
 	}
 	if (pfd[P_PIPE].revents != 0)
 		shim_pump_read(&s->pump);
-	if ((pfd[P_CHAN].revents & POLLOUT) != 0 &&
-	    imsg_write(&s->chan) == CL_EOF)
-		shim_msg_close(s);
-	if ((pfd[P_CHAN].revents & ~POLLOUT) != 0 &&
-	    shim_msg_read(s) != CL_OK)
-		shim_msg_close(s);
+	if ((pfd[P_CHAN].revents & POLLOUT) != 0)
+		chan_flush(&s->chan);
+	if ((pfd[P_CHAN].revents & ~POLLOUT) != 0)
+		chan_turn(&s->chan);
 	if (pfd[P_LISTEN].revents != 0)
 		shim_msg_accept(s);
 	if (pfd[P_SIGNAL].revents != 0) {
@@ -203,7 +201,7 @@ shim_turn(struct shim *s)
 	}
 	if (s->state != SHIM_SETUP)
 		shim_advance(s, util_now_ms());
-	else if (!s->has_chan)
+	else if (!s->chan.is_open)
 		shim_enter_state(s, SHIM_DONE);	/* nothing began */
 }
 
@@ -236,14 +234,13 @@ main(void)
 	s->stdin_fd = -1;
 	s->init_pid = s->leader_pid = -1;
 	s->pump.block = xcalloc(1, SPOOL_BLOCK_LEN);
-	if (imsg_init(&s->chan, SPAWN_CHANNEL_FD, SHIM_QUEUE) != CL_OK)
+	if (shim_msg_open(s, SPAWN_CHANNEL_FD) != CL_OK)
 		fatal("channel", "reason=%s", strerror(errno));
-	s->has_chan = 1;
 	if ((s->signal_fd = shim_open_signals()) == -1)
 		fatal("signals", "reason=%s", strerror(errno));
 	while (s->state != SHIM_DONE)
 		shim_turn(s);
 	/* What is queued (a refusal) fits the socket's buffer. */
-	shim_msg_close(s);
+	chan_close(&s->chan);
 	return 0;
 }

@@ -15,8 +15,8 @@
 #include <dirent.h>
 #include <stdint.h>
 
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
+#include "common/base/limits.h"
+#include "common/msg/chan.h"
 #include "common/output/redact.h"
 #include "common/output/spool.h"
 #include "sandbox/box/cgroup.h"
@@ -56,9 +56,7 @@ struct shim_pump {
 struct shim {
 	enum shim_state state;
 	struct shim_job job;
-	struct imsg_chan chan;
-	int has_chan;
-	struct msgcat_seen seen;
+	struct chan chan;	/* to the monitor, when there is one */
 	int listen_fd;		/* re-adoption socket or -1 */
 	int signal_fd;		/* SIGCHLD */
 	int dir_fd, tree_fd;	/* handle directory, work directory */
@@ -85,6 +83,7 @@ struct shim {
 	int64_t deadline_at;	/* timeout; 0: none */
 	int64_t drain_at;
 	struct shim_exit end;
+	char end_text[MAX_SHIM_ERROR_LEN + 1];	/* end.error */
 	int is_saved;		/* its record is on disk, or nobody wants it */
 	int64_t save_at;	/* when to try again */
 };
@@ -98,13 +97,15 @@ struct shim {
 /* cloop_shim.c */
 void shim_enter_state(struct shim *s, enum shim_state next);
 
-/* shim_msg.c: CL_OK, or the channel is to be given up. */
-int shim_msg_read(struct shim *s);
+/* shim_msg.c: the channel over fd, which is taken.  CL_NOMEM. */
+int shim_msg_open(struct shim *s, int fd);
 void shim_msg_accept(struct shim *s);
+/* What may be said to us is another thing from now on. */
+void shim_msg_set_state(struct shim *s);
+/* A monitor that is gone is no error: another one will ask. */
 int shim_msg_send_started(struct shim *s);
 int shim_msg_send_exited(struct shim *s);
 void shim_msg_send_failed(struct shim *s, const char *text);
-void shim_msg_close(struct shim *s);
 /* Everything needed for a start has come. */
 int shim_msg_has_all(const struct shim *s);
 

@@ -160,7 +160,8 @@ shim_kill_format_end(struct shim *s, int code, int status)
 	char name[32];
 
 	x->finished_at = util_wall_ns();
-	x->error[0] = '\0';
+	x->error = s->end_text;
+	s->end_text[0] = '\0';
 	if (code == CLD_EXITED) {
 		x->state = HS_EXITED;
 		x->exit_code = status & 0xff;
@@ -171,17 +172,17 @@ shim_kill_format_end(struct shim *s, int code, int status)
 	shim_kill_format_signal(status, name, sizeof(name));
 	if (s->is_timeout && status == SIGKILL && s->job.timeout_text != NULL &&
 	    s->job.timeout_text[0] != '\0')
-		(void)snprintf(x->error, sizeof(x->error), "%s",
+		(void)snprintf(s->end_text, sizeof(s->end_text), "%s",
 		    s->job.timeout_text);
 	else if (s->is_timeout && status == SIGKILL)
-		(void)snprintf(x->error, sizeof(x->error),
+		(void)snprintf(s->end_text, sizeof(s->end_text),
 		    "timeout after %llu seconds",
 		    (unsigned long long)s->job.timeout_s);
 	else if (status < 32 && (s->asked & (1U << status)) != 0)
-		(void)snprintf(x->error, sizeof(x->error),
+		(void)snprintf(s->end_text, sizeof(s->end_text),
 		    "%s on request", name);
 	else
-		(void)snprintf(x->error, sizeof(x->error), "%s", name);
+		(void)snprintf(s->end_text, sizeof(s->end_text), "%s", name);
 }
 
 /* 1 when something was collected or seen. */

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * Messages between cloop-shim and cloop-agentd (DEV_SHIM_CATALOGUE): the
+ * Messages between cloop-shim and cloop-agentd (dev_shim.def): the
  * channel it was born with, later the socket on which a new monitor finds
  * it.  A message that is not as its row says ends the channel, never the
  * workload.
@@ -25,9 +25,6 @@
 
 #define SHIM_QUEUE_MAX 32	/* it says a handful of things in its life */
 
-static int shim_msg_send_id(struct shim *s, uint32_t type, uint64_t id,
-    struct buf *b);
-
 int
 shim_msg_has_all(const struct shim *s)
 {
@@ -37,15 +34,15 @@ shim_msg_has_all(const struct shim *s)
 }
 
 static int
-shim_msg_on_job(struct shim *s, struct imsg *m)
+shim_msg_on_job(struct shim *s, const struct imsg *m,
+    const struct msg_memfd *v)
 {
-	uint32_t len = buf_get_u32(&m->body);
+	size_t len = (size_t)v->len;
 	uint8_t *data = NULL;
 	struct buf b;
 	int r;
 
-	if ((r = buf_end(&m->body)) != CL_OK ||
-	    (r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != CL_OK)
+	if ((r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != CL_OK)
 		return r;
 	buf_init_read(&b, data, len);
 	r = shim_job_get(&b, &s->job);
@@ -55,12 +52,6 @@ shim_msg_on_job(struct shim *s, struct imsg *m)
 		log_init("cloop-shim", (enum log_level)s->job.log_level,
 		    LOGF_TEXT);
 	return r;
-}
-
-static int
-shim_msg_on_spool(struct shim *s, struct imsg *m)
-{
-	return spool_open(&s->pump.spool, imsg_take_fd(m), 1);
 }
 
 /* Again after re-adoption: the new monitor's consumer has its own. */
@@ -74,22 +65,15 @@ shim_msg_on_wake(struct shim *s, struct imsg *m)
 }
 
 static int
-shim_msg_on_dir(struct shim *s, struct imsg *m)
+shim_msg_on_filters(struct shim *s, const struct imsg *m,
+    const struct msg_memfd *v)
 {
-	s->dir_fd = imsg_take_fd(m);
-	return CL_OK;
-}
-
-static int
-shim_msg_on_filters(struct shim *s, struct imsg *m)
-{
-	uint32_t len = buf_get_u32(&m->body);
+	size_t len = (size_t)v->len;
 	uint8_t *data = NULL;
 	struct buf b;
 	int r;
 
-	if ((r = buf_end(&m->body)) != CL_OK ||
-	    (r = util_load_memfd(m->fd, len, MAX_FILTERS_LEN, &data)) != CL_OK)
+	if ((r = util_load_memfd(m->fd, len, MAX_FILTERS_LEN, &data)) != CL_OK)
 		return r;
 	buf_init_read(&b, data, len);
 	r = bpf_set_get(&b, &s->filters);
@@ -98,35 +82,20 @@ shim_msg_on_filters(struct shim *s, struct imsg *m)
 	return r;
 }
 
-static int
-shim_msg_on_stdin(struct shim *s, struct imsg *m)
-{
-	s->stdin_fd = imsg_take_fd(m);
-	return CL_OK;
-}
-
-static int
-shim_msg_on_tree(struct shim *s, struct imsg *m)
-{
-	s->tree_fd = imsg_take_fd(m);
-	return CL_OK;
-}
-
 /* The monitor died behind its last message. */
 static int
 shim_msg_is_hung_up(const struct shim *s)
 {
-	struct pollfd pfd = { .fd = s->chan.fd };
+	struct pollfd pfd = { .fd = s->chan.im.fd };
 
 	return poll(&pfd, 1, 0) == 1 && (pfd.revents & POLLHUP) != 0;
 }
 
 static int
-shim_msg_on_go(struct shim *s, struct imsg *m)
+shim_msg_on_go(struct shim *s)
 {
 	char why[MAX_SHIM_ERROR_LEN];
 
-	(void)m;
 	if (!shim_msg_has_all(s))
 		return CL_STATE;
 	if (s->no_redact || shim_pump_add_env(&s->pump, s->job.env.v,
@@ -155,30 +124,19 @@ shim_msg_on_go(struct shim *s, struct imsg *m)
 }
 
 static int
-shim_msg_load_values(struct shim *s, struct imsg *m)
+shim_msg_load_values(struct shim *s, int fd, uint64_t len)
 {
-	uint32_t i, n, len = buf_get_u32(&m->body);
-	const uint8_t *value;
-	uint8_t *data = NULL;
-	struct buf b;
-	size_t value_len;
+	struct msg_values set;
+	size_t i;
 	int r;
 
-	if ((r = buf_end(&m->body)) != CL_OK ||
-	    (r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != CL_OK)
+	if ((r = msg_load_memfd(fd, len, MAX_SPEC_LEN, &msg_values_table,
+	    &set)) != CL_OK)
 		return r;
-	buf_init_read(&b, data, len);
-	n = buf_get_u32(&b);
-	for (i = 0; r == CL_OK && i < n; i++) {
-		value = buf_get_blob(&b, MAX_SPEC_LEN, &value_len);
-		if (value == NULL)
-			break;
-		r = shim_pump_add_value(&s->pump, value, value_len);
-	}
-	if (r == CL_OK)
-		r = buf_end(&b);
-	explicit_bzero(data, len);
-	free(data);
+	for (i = 0; r == CL_OK && i < set.nvalues; i++)
+		r = shim_pump_add_value(&s->pump, set.values[i].value.data,
+		    set.values[i].value.len);
+	field_clear(&msg_values_table, &set);
 	return r;
 }
 
@@ -187,19 +145,19 @@ shim_msg_load_values(struct shim *s, struct imsg *m)
  * and is held against the values all the same.
  */
 static int
-shim_msg_on_redact(struct shim *s, struct imsg *m)
+shim_msg_on_redact(struct shim *s, const struct imsg *m,
+    const struct msg_memfd *v)
 {
-	struct buf b;
+	struct msg_ok ans;
 	int r;
 
-	r = shim_msg_load_values(s, m);
+	r = shim_msg_load_values(s, m->fd, v->len);
 	if (r != CL_OK && r != CL_NOMEM && r != CL_LIMIT)
 		return r;
 	if (r != CL_OK && s->state == SHIM_SETUP)
 		s->no_redact = 1;
-	buf_init(&b, 1);
-	buf_put_u8(&b, r == CL_OK);
-	return shim_msg_send_id(s, MSG_SHIM_REDACT_ANS, m->id, &b);
+	ans.ok = r == CL_OK;
+	return CHAN_SEND(&s->chan, SHIM_REDACT_ANS, m->id, &ans, -1);
 }
 
 static int
@@ -212,112 +170,102 @@ shim_msg_on_lease(struct shim *s, struct imsg *m)
 }
 
 static int
-shim_msg_on_signal(struct shim *s, struct imsg *m)
+shim_msg_on_adopt(struct shim *s, const struct msg_version *v)
 {
-	uint8_t sig = buf_get_u8(&m->body);
-
-	if (buf_end(&m->body) != CL_OK || sig < SIG_INTERRUPT ||
-	    sig > SHIM_SIG_STOP)
-		return CL_FORMAT;
-	shim_kill_signal(s, sig);
-	return CL_OK;
-}
-
-static int
-shim_msg_on_adopt(struct shim *s, struct imsg *m)
-{
-	uint32_t version = buf_get_u32(&m->body);
 	int r;
 
-	if (buf_end(&m->body) != CL_OK)
-		return CL_FORMAT;
-	if (version != MSGCAT_VERSION)
+	if (v->version != MSGCAT_VERSION) {
+		log_error("monitor-version", "handle=%s version=%u ours=%d",
+		    log_q(s->job.handle), (unsigned int)v->version,
+		    MSGCAT_VERSION);
 		return CL_VERSION;
+	}
 	if ((r = shim_msg_send_started(s)) == CL_OK && s->state == SHIM_ENDED)
 		r = shim_msg_send_exited(s);
 	return r;
 }
 
 static int
-shim_msg_on_release(struct shim *s, struct imsg *m)
+shim_msg_on_release(struct shim *s)
 {
-	(void)m;
 	if (s->state != SHIM_ENDED)
 		return CL_STATE;
-	/* Else it stays for the record; the caller gives the channel up. */
-	if (!s->is_saved)
-		return CL_EOF;
-	shim_enter_state(s, SHIM_DONE);
+	/* Else it stays for the record. */
+	if (s->is_saved)
+		shim_enter_state(s, SHIM_DONE);
+	else
+		chan_close(&s->chan);
 	return CL_OK;
 }
-
-static const struct shim_msg_row {
-	uint32_t type;
-	int (*on)(struct shim *s, struct imsg *m);
-} shim_msg_rows[] = {
-	{ MSG_SHIM_JOB, shim_msg_on_job },
-	{ MSG_SHIM_SPOOL, shim_msg_on_spool },
-	{ MSG_SHIM_WAKE, shim_msg_on_wake },
-	{ MSG_SHIM_DIR, shim_msg_on_dir },
-	{ MSG_SHIM_TREE, shim_msg_on_tree },
-	{ MSG_SHIM_STDIN, shim_msg_on_stdin },
-	{ MSG_SHIM_FILTERS, shim_msg_on_filters },
-	{ MSG_SHIM_GO, shim_msg_on_go },
-	{ MSG_SHIM_SIGNAL, shim_msg_on_signal },
-	{ MSG_SHIM_ADOPT, shim_msg_on_adopt },
-	{ MSG_SHIM_RELEASE, shim_msg_on_release },
-	{ MSG_SHIM_REDACT, shim_msg_on_redact },
-	{ MSG_SHIM_LEASE, shim_msg_on_lease },
-};
 
 static int
-shim_msg_handle(struct shim *s, struct imsg *m)
+shim_msg_on_msg(void *arg, struct imsg *m, union msg_any *v)
 {
-	unsigned int state = s->state == SHIM_SETUP ? MS_STARTING :
-	    s->state == SHIM_ENDED ? MS_STOPPING : MS_SERVING;
-	const char *why = "not as declared";
-	size_t i;
-	int r;
+	struct shim *s = arg;
 
-	r = msgcat_check(MSG_M2S, state, m, &s->seen, &why);
-	for (i = 0; r == CL_OK &&
-	    i < sizeof(shim_msg_rows) / sizeof(shim_msg_rows[0]); i++) {
-		if (shim_msg_rows[i].type != m->type)
-			continue;
-		if ((r = shim_msg_rows[i].on(s, m)) != CL_OK)
-			why = cl_strerror(r);
-		break;
+	switch (m->type) {
+	case MSG_SHIM_JOB:
+		return shim_msg_on_job(s, m, &v->SHIM_JOB);
+	case MSG_SHIM_SPOOL:
+		return spool_open(&s->pump.spool, imsg_take_fd(m), 1);
+	case MSG_SHIM_WAKE:
+		return shim_msg_on_wake(s, m);
+	case MSG_SHIM_DIR:
+		s->dir_fd = imsg_take_fd(m);
+		return CL_OK;
+	case MSG_SHIM_TREE:
+		s->tree_fd = imsg_take_fd(m);
+		return CL_OK;
+	case MSG_SHIM_STDIN:
+		s->stdin_fd = imsg_take_fd(m);
+		return CL_OK;
+	case MSG_SHIM_FILTERS:
+		return shim_msg_on_filters(s, m, &v->SHIM_FILTERS);
+	case MSG_SHIM_GO:
+		return shim_msg_on_go(s);
+	case MSG_SHIM_SIGNAL:
+		shim_kill_signal(s, (int)v->SHIM_SIGNAL.sig);
+		return CL_OK;
+	case MSG_SHIM_ADOPT:
+		return shim_msg_on_adopt(s, &v->SHIM_ADOPT);
+	case MSG_SHIM_RELEASE:
+		return shim_msg_on_release(s);
+	case MSG_SHIM_REDACT:
+		return shim_msg_on_redact(s, m, &v->SHIM_REDACT);
+	case MSG_SHIM_LEASE:
+		return shim_msg_on_lease(s, m);
+	default:
+		return CL_FORMAT;
 	}
-	if (r != CL_OK && r != CL_EOF)
-		log_warn("monitor-violation", "handle=%s type=%s reason=%s",
-		    log_q(s->job.handle), msgcat_name(m->type), log_q(why));
-	imsg_free(m);
-	return r;
 }
 
-int
-shim_msg_read(struct shim *s)
+static void
+shim_msg_on_end(void *arg, const char *why)
 {
-	struct imsg m;
-	int r;
+	const struct shim *s = arg;
 
-	while (s->has_chan && s->state != SHIM_DONE) {
-		if ((r = imsg_read(&s->chan, &m)) == CL_INCOMPLETE)
-			return CL_OK;
-		if (r != CL_OK)
-			return r;
-		if ((r = shim_msg_handle(s, &m)) != CL_OK)
-			return r;
-	}
-	return CL_OK;
+	if (why != NULL)
+		log_warn("monitor-violation", "handle=%s reason=%s",
+		    log_q(s->job.handle), log_q(why));
 }
 
 void
-shim_msg_close(struct shim *s)
+shim_msg_set_state(struct shim *s)
 {
-	if (s->has_chan)
-		imsg_clear(&s->chan);
-	s->has_chan = 0;
+	s->chan.state = s->state == SHIM_SETUP ? MS_STARTING :
+	    s->state == SHIM_ENDED ? MS_STOPPING : MS_SERVING;
+	if (s->state == SHIM_DONE)
+		chan_hold(&s->chan);	/* nothing more is read */
+}
+
+int
+shim_msg_open(struct shim *s, int fd)
+{
+	int r = chan_init(&s->chan, fd, MSG_M2S, MSG_S2M, SHIM_QUEUE_MAX,
+	    shim_msg_on_msg, shim_msg_on_end, s);
+
+	shim_msg_set_state(s);
+	return r;
 }
 
 /* Only who we are ourselves may adopt us: root's monitor, or our user's. */
@@ -337,61 +285,38 @@ shim_msg_accept(struct shim *s)
 		close(fd);
 		return;
 	}
-	shim_msg_close(s);
-	memset(&s->seen, 0, sizeof(s->seen));
-	s->has_chan = imsg_init(&s->chan, fd, SHIM_QUEUE_MAX) == CL_OK;
+	chan_close(&s->chan);
+	(void)shim_msg_open(s, fd);
 }
 
-/* Send; a monitor that is gone is no error: another one will ask. */
+/* A monitor that is gone is no error: another one will ask. */
 static int
-shim_msg_send_id(struct shim *s, uint32_t type, uint64_t id, struct buf *b)
+shim_msg_check_sent(int r)
 {
-	int r;
-
-	if (!s->has_chan) {
-		buf_clear(b);
-		return CL_OK;
-	}
-	r = imsg_compose(&s->chan, type, id, b, -1);
-	buf_clear(b);
-	if (r == CL_OK)
-		r = imsg_write(&s->chan);
-	return r == CL_INCOMPLETE ? CL_OK : r;
-}
-
-static int
-shim_msg_send(struct shim *s, uint32_t type, struct buf *b)
-{
-	return shim_msg_send_id(s, type, 0, b);
+	return r == CL_STATE ? CL_OK : r;
 }
 
 int
 shim_msg_send_started(struct shim *s)
 {
-	struct buf b;
+	struct msg_shim_started body = { .pid = s->reported_pid,
+	    .started_at = s->end.started_at };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_i64(&b, s->reported_pid);
-	buf_put_i64(&b, s->end.started_at);
-	return shim_msg_send(s, MSG_SHIM_STARTED, &b);
+	return shim_msg_check_sent(CHAN_SEND(&s->chan, SHIM_STARTED, 0, &body,
+	    -1));
 }
 
 int
 shim_msg_send_exited(struct shim *s)
 {
-	struct buf b;
-
-	buf_init(&b, MSG_BODY_MAX);
-	shim_exit_put(&b, &s->end);
-	return shim_msg_send(s, MSG_SHIM_EXITED, &b);
+	return shim_msg_check_sent(CHAN_SEND(&s->chan, SHIM_EXITED, 0, &s->end,
+	    -1));
 }
 
 void
 shim_msg_send_failed(struct shim *s, const char *text)
 {
-	struct buf b;
+	struct msg_text body = { .text = text };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, text);
-	(void)shim_msg_send(s, MSG_SHIM_FAILED, &b);
+	(void)CHAN_SEND(&s->chan, SHIM_FAILED, 0, &body, -1);
 }

@@ -33,7 +33,7 @@ fetch_fail(struct fetch *f, const char *fmt, ...)
 }
 
 struct fetch_ask *
-fetch_ask_put(struct fetch *f, uint32_t type, const struct buf *body, int fd,
+fetch_ask_put(struct fetch *f, uint32_t type, const void *v, int fd,
     int64_t timeout_ms)
 {
 	struct fetch_ask *a = &asks[nasks];
@@ -66,18 +66,12 @@ fetch_ask_del(struct fetch *f, struct fetch_ask *a)
 }
 
 void
-fetch_tell(struct fetch *f, uint32_t type, uint64_t id,
-    const struct buf *body, int fd)
+fetch_tell(struct fetch *f, uint32_t type, uint64_t id, const void *v, int fd)
 {
-	char handle[MAX_ID_LEN + 1];
-	struct buf b;
+	const struct msg_branch_end *end = v;
 
-	buf_init_read(&b, body->data, body->len);
-	buf_get_str(&b, handle, MAX_ID_LEN);
-	told[0] = '\0';
-	if (type == MSG_BRANCH_END)
-		buf_get_str(&b, told, FETCH_IN_FAILURE_MAX);
-	ASSERT_ERR(buf_end(&b), CL_OK);
+	(void)snprintf(told, sizeof(told), "%s", type == MSG_BRANCH_END ?
+	    end->failure : "");
 	told_type = type;
 	ntold++;
 }
@@ -113,17 +107,11 @@ opened(uint64_t id, int ok)
 {
 	int fd = ok ? memfd_create("branch", MFD_CLOEXEC) : -1;
 	int copy = ok ? dup(fd) : -1;
-	struct imsg m;
+	struct imsg m = { .id = id, .fd = fd };
+	union msg_any v = { .BRANCH_OPEN_ANS = { ok } };
 
-	memset(&m, 0, sizeof(m));
-	m.id = id;
-	m.fd = fd;
-	buf_init(&m.body, 4);
-	buf_put_u8(&m.body, ok ? 1 : 0);
-	ASSERT_ERR(fetch_in_on_opened(&fetch, &m), CL_OK);
-	if (m.fd != -1)
-		close(m.fd);
-	buf_clear(&m.body);
+	ASSERT_ERR(fetch_in_on_opened(&fetch, &m, &v), CL_OK);
+	imsg_free(&m);
 	return copy;
 }
 

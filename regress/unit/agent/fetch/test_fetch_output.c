@@ -69,18 +69,15 @@ fetch_back_restart(struct fetch_work *w)
 }
 
 void
-fetch_tell(struct fetch *f, uint32_t type, uint64_t id,
-    const struct buf *body, int fd)
+fetch_tell(struct fetch *f, uint32_t type, uint64_t id, const void *v, int fd)
 {
-	struct buf b;
+	const struct msg_dev_acked *acked = v;
 
-	buf_init_read(&b, body->data, body->len);
-	(void)buf_get_u64(&b);
 	if (type == MSG_DEV_ACKED) {
-		acked_raw = buf_get_u64(&b);
-		acked_norm = buf_get_u64(&b);
+		acked_raw = acked->raw;
+		acked_norm = acked->norm;
 	} else if (type == MSG_DEV_SENT)
-		sent_raw = buf_get_u64(&b);
+		sent_raw = ((const struct msg_dev_sent *)v)->raw;
 	else if (type == MSG_DEV_TOLD)
 		told = 1;
 	else if (type == MSG_DEV_DONE)
@@ -180,7 +177,7 @@ static void
 end(void)
 {
 	work->exited = 1;
-	work->total_raw = spool_load_u64(&work->spool.head->total);
+	work->end.total_raw = spool_load_u64(&work->spool.head->total);
 	pump();
 }
 
@@ -355,7 +352,7 @@ test_tail(void)
 	start(8 << 20);
 	put("abc", 3);
 	work->exited = 1;
-	work->total_raw = 3;
+	work->end.total_raw = 3;
 	fetch_work_set_dirty(work);
 	fetch_out_pump(&fetch);
 	fetch_out_pump(&fetch);
@@ -433,8 +430,8 @@ tell_end(void)
 	snprintf(work->handle, sizeof(work->handle), "AAAAAAAAAAAAAAAA");
 	put("12345", 5);
 	work->exited = 1;
-	work->state = HS_EXITED;
-	work->total_raw = 5;
+	work->end.state = HS_EXITED;
+	work->end.total_raw = 5;
 	pump();
 	ASSERT_INT_EQ(told, 1);
 	ASSERT_INT_EQ(done, 0);

@@ -6,7 +6,7 @@
  * what they are given, and that however they end, die or lie, the owner hears
  * of it once, with a reason.
  */
-#include "regress/unit/unit.h"
+#include "regress/unit/msgtest.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -18,7 +18,7 @@
 static struct agentd a;
 static struct handledir dir;
 static struct wjob *job;
-static struct imsg_chan shim, inner;	/* our ends */
+static struct chan shim, inner;	/* our ends */
 static int shim_fd, ndone, spawn_result;
 static pid_t child;
 static struct devjob_result got;
@@ -132,11 +132,24 @@ turn(void)
 		(void)event_base_loop(a.base, EVLOOP_NONBLOCK);
 }
 
+/* What it is, and of a signal which; its descriptor, or -1. */
 static uint32_t
-next(struct imsg_chan *c, struct imsg *m)
+next(struct chan *c, int *fdp)
 {
+	union msg_any v;
+	struct imsg m;
+	uint32_t type;
+
 	turn();
-	return imsg_read(c, m) == CL_OK ? m->type : 0;
+	*fdp = -1;
+	if ((type = msgtest_hear(c, &m, &v)) == 0)
+		return 0;
+	if (type == MSG_SHIM_SIGNAL)
+		ASSERT_INT_EQ(v.SHIM_SIGNAL.sig, SIG_TERMINATE);
+	if (type == MSG_SHIM_STDIN)
+		*fdp = imsg_take_fd(&m);
+	msgtest_free(&m, &v);
+	return type;
 }
 
 static void
@@ -158,44 +171,36 @@ begin(void)
 	ASSERT_SIZE_T_EQ(plan.password.len, 0);
 	ASSERT_INT_EQ(fcntl(o.file_fd, F_GETFD), -1);
 	field_clear(&devjob_plan_table, &plan);
-	ASSERT_ERR(imsg_init(&shim, shim_fd, 16), CL_OK);
+	msgtest_open(&shim, shim_fd, MSG_M2S, MSG_S2M);
 }
 
 /* What the shim is sent; its STDIN is the job's channel. */
 static void
 take_orders(void)
 {
-	static const uint32_t want[] = { MSG_SHIM_STDIN, MSG_SHIM_GO };
-	struct imsg m;
-	size_t i;
+	int fd, none;
 
-	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		ASSERT_INT_EQ(next(&shim, &m), want[i]);
-		if (m.type == MSG_SHIM_STDIN)
-			ASSERT_ERR(imsg_init(&inner, imsg_take_fd(&m), 4),
-			    CL_OK);
-		imsg_free(&m);
-	}
+	ASSERT_INT_EQ(next(&shim, &fd), MSG_SHIM_STDIN);
+	msgtest_open(&inner, fd, MSG_M2J, MSG_J2M);
+	ASSERT_INT_EQ(next(&shim, &none), MSG_SHIM_GO);
 }
 
 static void
-say(struct imsg_chan *c, uint32_t type, const struct buf *b)
+say_bytes(struct chan *c, uint32_t type, size_t len)
 {
-	(void)imsg_compose(c, type, 0, b, -1);
-	(void)imsg_write(c);
+	static const uint8_t zero[16];
+
+	msgtest_send_bytes(c, type, 0, zero, len, -1);
 	turn();
 }
 
 static void
 say_started(void)
 {
-	struct buf b;
+	struct msg_shim_started body = { .pid = 5, .started_at = 6 };
 
-	buf_init(&b, 64);
-	buf_put_i64(&b, 5);
-	buf_put_i64(&b, 6);
-	say(&shim, MSG_SHIM_STARTED, &b);
-	buf_clear(&b);
+	MSGTEST_SEND(&shim, SHIM_STARTED, 0, &body, -1);
+	turn();
 }
 
 static void
@@ -211,22 +216,20 @@ say_done(uint64_t outcome, const char *head, int extra)
 	field_put(&devjob_result_table, &res, &b);
 	if (extra)
 		buf_put_u8(&b, 0);
-	say(&inner, MSG_JOB_DONE, &b);
+	(void)chan_send_buf(&inner, MSG_JOB_DONE, 0, &b, -1);
+	turn();
 	buf_clear(&b);
 	field_clear(&devjob_result_table, &res);
 }
 
 static void
-say_exited(uint8_t state, int64_t code, const char *error)
+say_exited(int64_t state, int64_t code, const char *error)
 {
-	struct shim_exit x = { .state = state, .exit_code = code };
-	struct buf b;
+	struct shim_exit x = { .state = state, .exit_code = code,
+	    .error = error };
 
-	(void)snprintf(x.error, sizeof(x.error), "%s", error);
-	buf_init(&b, MSG_BODY_MAX);
-	shim_exit_put(&b, &x);
-	say(&shim, MSG_SHIM_EXITED, &b);
-	buf_clear(&b);
+	MSGTEST_SEND(&shim, SHIM_EXITED, 0, &x, -1);
+	turn();
 }
 
 static int
@@ -248,8 +251,8 @@ is_killed(void)
 static void
 end(void)
 {
-	imsg_clear(&inner);
-	imsg_clear(&shim);
+	chan_close(&inner);
+	chan_close(&shim);
 	turn();
 	ASSERT_INT_EQ(ndone, 1);
 	ASSERT_PTR_EQ(job, NULL);
@@ -262,24 +265,20 @@ end(void)
 static void
 test_good(void)
 {
-	struct imsg m;
+	int fd;
 
 	a.base = event_base_new();
 	TEST_START("the job gets its plan, the shim all else; one result");
 	begin();
 	take_orders();
-	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_PLAN);
-	imsg_free(&m);
-	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_FILE);
-	imsg_free(&m);
-	ASSERT_INT_EQ(next(&inner, &m), MSG_JOB_GO);
-	imsg_free(&m);
+	ASSERT_INT_EQ(next(&inner, &fd), MSG_JOB_PLAN);
+	ASSERT_INT_EQ(next(&inner, &fd), MSG_JOB_FILE);
+	ASSERT_INT_EQ(next(&inner, &fd), MSG_JOB_GO);
 	say_started();
 	say_done(DEVJOB_OK, "abc", 0);
 	ASSERT_INT_EQ(ndone, 0);
 	say_exited(HS_EXITED, 0, "");
-	ASSERT_INT_EQ(next(&shim, &m), MSG_SHIM_RELEASE);
-	imsg_free(&m);
+	ASSERT_INT_EQ(next(&shim, &fd), MSG_SHIM_RELEASE);
 	ASSERT_INT_EQ(wjob_on_exit(job, child + 1), 0);
 	ASSERT_INT_EQ(wjob_on_exit(job, child), 1);
 	end();
@@ -290,7 +289,7 @@ test_good(void)
 static void
 test_deaths(void)
 {
-	struct buf b;
+	struct msg_text why = { .text = "no such program" };
 
 	TEST_START("a job without a result failed, with the shim's reason");
 	begin(), take_orders(), say_started();
@@ -304,10 +303,8 @@ test_deaths(void)
 	ASSERT_STRING_EQ(got.error, "the job died");
 	TEST_START("a shim that could not start, one that died");
 	begin(), take_orders();
-	buf_init(&b, 100);
-	buf_put_str(&b, "no such program");
-	say(&shim, MSG_SHIM_FAILED, &b);
-	buf_clear(&b);
+	MSGTEST_SEND(&shim, SHIM_FAILED, 0, &why, -1);
+	turn();
 	end();
 	ASSERT_STRING_EQ(got.error, "no such program");
 	begin(), take_orders(), say_started();
@@ -324,8 +321,6 @@ test_deaths(void)
 static void
 test_lies(void)
 {
-	struct buf b;
-
 	TEST_START("a result with a byte too many, one of no outcome");
 	begin(), take_orders(), say_started();
 	say_done(DEVJOB_OK, "abc", 1);
@@ -340,7 +335,7 @@ test_lies(void)
 	ASSERT_INT_EQ(got.outcome, DEVJOB_FAILED);
 	TEST_START("a message that is not a job's, a second result");
 	begin(), take_orders(), say_started();
-	say(&inner, MSG_SHIM_GO, NULL);
+	say_bytes(&inner, MSG_SHIM_GO, 0);
 	ASSERT_TRUE(is_killed());
 	end();
 	ASSERT_STRING_EQ(got.error, "the job broke the rules of its channel");
@@ -351,10 +346,7 @@ test_lies(void)
 	end();
 	TEST_START("a shim that breaks its rules");
 	begin(), take_orders();
-	buf_init(&b, 16);
-	buf_put_u8(&b, 0);
-	say(&shim, MSG_SHIM_EXITED, &b);
-	buf_clear(&b);
+	say_bytes(&shim, MSG_SHIM_EXITED, 1);
 	ASSERT_TRUE(is_killed());
 	end();
 	ASSERT_INT_EQ(got.outcome, DEVJOB_FAILED);
@@ -367,16 +359,14 @@ test_time(void)
 	struct wjob_opts o = { .program = "cloop-git", .plan = &plan,
 	    .handle_id = "h", .dir = &dir, .wake_fd = 5, .tree = "/tree",
 	    .tree_fd = 1, .file_fd = -1, .done = on_done, .arg = &ndone };
-	struct imsg m;
+	int fd;
 
 	TEST_START("a cancelled job is asked once, and then killed");
 	begin(), take_orders(), say_started();
 	wjob_cancel(job);
 	wjob_cancel(job);
-	ASSERT_INT_EQ(next(&shim, &m), MSG_SHIM_SIGNAL);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), SIG_TERMINATE);
-	imsg_free(&m);
-	ASSERT_INT_EQ(next(&shim, &m), 0);
+	ASSERT_INT_EQ(next(&shim, &fd), MSG_SHIM_SIGNAL);
+	ASSERT_INT_EQ(next(&shim, &fd), 0);
 	event_active(job->timer, EV_TIMEOUT, 0);
 	turn();
 	ASSERT_TRUE(is_killed());

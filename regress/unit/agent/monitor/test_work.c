@@ -67,13 +67,13 @@ wjob_on_exit(struct wjob *j, pid_t pid)
 
 void
 fetchctl_send(struct fetchctl *f, uint32_t type, uint64_t id,
-    uint64_t generation, const struct buf *body, int fd)
+    uint64_t generation, const void *v, int fd)
 {
 	(void)f;
 	(void)type;
 	(void)id;
 	(void)generation;
-	(void)body;
+	(void)v;
 	(void)fd;
 }
 

@@ -31,7 +31,7 @@
 #include "common/base/err.h"
 #include "common/base/util.h"
 #include "common/model/spec.h"
-#include "regress/unit/unit.h"
+#include "regress/unit/msgtest.h"
 
 static struct agentd a;
 static struct workloads *ws;
@@ -46,20 +46,18 @@ static uint64_t next_slot = 100;
 
 void
 fetchctl_send(struct fetchctl *f, uint32_t type, uint64_t id,
-    uint64_t generation, const struct buf *body, int fd)
+    uint64_t generation, const void *v, int fd)
 {
-	struct buf b;
-	uint8_t result;
+	const struct shim_exit *end;
+	int64_t result;
 
 	(void)f;
 	(void)id;
 	(void)generation;
 	if (fd != -1)
 		close(fd);
-	buf_init_read(&b, body->data, body->len);
-	(void)buf_get_u64(&b);
 	if (type == MSG_DEV_START_ANS) {
-		result = buf_get_u8(&b);
+		result = ((const struct msg_dev_start_ans *)v)->result;
 		nstarted += result == RES_OK;
 		nbusy += result == RES_ERROR_FRAME;
 		nfailed += result == RES_NOT_STARTED;
@@ -67,11 +65,9 @@ fetchctl_send(struct fetchctl *f, uint32_t type, uint64_t id,
 		nhandles++;
 	else if (type == MSG_DEV_EXIT) {
 		nexits++;
-		(void)buf_get_u8(&b);
-		exit_code = buf_get_i64(&b);
-		(void)buf_get_i64(&b);
-		(void)buf_get_i64(&b);
-		buf_get_str(&b, exit_error, sizeof(exit_error) - 1);
+		end = &((const struct msg_dev_exit *)v)->end;
+		exit_code = end->exit_code;
+		strlcpy(exit_error, end->error, sizeof(exit_error));
 	}
 }
 
@@ -294,17 +290,12 @@ start(const char *handle)
 static void
 say_started(void)
 {
-	struct imsg_chan c;
-	struct buf b;
+	struct msg_shim_started body = { .pid = 5, .started_at = 6 };
+	struct chan c;
 
-	ASSERT_ERR(imsg_init(&c, dup(shim_fd), 4), CL_OK);
-	buf_init(&b, 64);
-	buf_put_i64(&b, 5);
-	buf_put_i64(&b, 6);
-	ASSERT_ERR(imsg_compose(&c, MSG_SHIM_STARTED, 0, &b, -1), CL_OK);
-	ASSERT_ERR(imsg_write(&c), CL_OK);
-	buf_clear(&b);
-	imsg_clear(&c);
+	msgtest_open(&c, dup(shim_fd), MSG_M2S, MSG_S2M);
+	MSGTEST_SEND(&c, SHIM_STARTED, 0, &body, -1);
+	chan_close(&c);
 	turn(20);
 }
 

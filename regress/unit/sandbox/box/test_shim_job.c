@@ -175,6 +175,7 @@ test_exit_record(void)
 	ASSERT_INT_EQ(y.exit_code, 137);
 	ASSERT_STRING_EQ(y.error, x.error);
 	ASSERT_U64_EQ(y.total_raw, 99);
+	field_clear(&shim_exit_table, &y);
 	TEST_START("a torn or foreign record is refused");
 	fd = openat(dir_fd, SHIM_EXIT_FILE, O_WRONLY | O_CLOEXEC);
 	ASSERT_INT_EQ(ftruncate(fd, 20), 0);

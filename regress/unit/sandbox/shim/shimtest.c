@@ -151,9 +151,7 @@ rig_remove(const char *path, const struct stat *st, int type,
 static void
 rig_clear(struct rig *g)
 {
-	if (g->has_chan)
-		imsg_clear(&g->chan);
-	g->has_chan = 0;
+	chan_close(&g->chan);
 	spool_close(&g->spool);
 	if (g->dir_fd != -1)
 		close(g->dir_fd);
@@ -166,17 +164,13 @@ rig_clear(struct rig *g)
 static void
 rig_stop(struct rig *g)
 {
-	struct buf b;
+	struct msg_shim_signal body = { .sig = SIG_KILL };
 	int i;
 
-	buf_init(&b, 16);
-	buf_put_u8(&b, SIG_KILL);
-	if (g->has_chan && imsg_compose(&g->chan, MSG_SHIM_SIGNAL, 0, &b,
-	    -1) == CL_OK && imsg_write(&g->chan) == CL_OK)
+	if (CHAN_SEND(&g->chan, SHIM_SIGNAL, 0, &body, -1) == CL_OK)
 		for (i = 0; i < 3000 && faccessat(g->dir_fd, SHIM_EXIT_FILE,
 		    F_OK, 0) == -1; i++)
 			poll(NULL, 0, 1);
-	buf_clear(&b);
 	kill(g->shim, SIGKILL);
 	waitpid(g->shim, NULL, 0);
 	g->shim = -1;
@@ -193,6 +187,7 @@ rig_close(struct rig *g)
 	if (g->shim > 0)
 		rig_stop(g);
 	rig_clear(g);
+	field_clear(&shim_exit_table, &g->end);
 	cgroup_sweep();
 	nftw(g->base, rig_remove, 16, FTW_DEPTH | FTW_PHYS);
 }
@@ -238,26 +233,21 @@ rig_set(struct rig *g, const char *script)
 }
 
 static void
-rig_send(struct rig *g, uint32_t type, struct buf *b, int fd)
+rig_send(struct rig *g, uint32_t type, int fd)
 {
-	ASSERT_ERR(imsg_compose(&g->chan, type, 0, b, fd), CL_OK);
-	ASSERT_ERR(imsg_write(&g->chan), CL_OK);
+	ASSERT_ERR(chan_send(&g->chan, type, 0, NULL, fd), CL_OK);
 }
 
 static void
 rig_send_job(struct rig *g)
 {
-	struct buf job, b;
-	int fd;
+	struct buf job;
 
 	buf_init(&job, MAX_SPEC_LEN);
 	shim_job_put(&job, &g->job);
 	ASSERT_ERR(buf_error(&job), CL_OK);
-	ASSERT_ERR(util_make_memfd(job.data, job.len, &fd), CL_OK);
-	buf_init(&b, 16);
-	buf_put_u32(&b, (uint32_t)job.len);
-	rig_send(g, MSG_SHIM_JOB, &b, fd);
-	buf_clear(&b);
+	ASSERT_ERR(chan_send_memfd(&g->chan, MSG_SHIM_JOB, 0, job.data,
+	    job.len), CL_OK);
 	buf_clear(&job);
 }
 
@@ -267,8 +257,6 @@ rig_send_filters(struct rig *g)
 {
 	static struct buf filters;
 	struct bpf_set set;
-	struct buf b;
-	int fd;
 
 	if (filters.len == 0) {
 		ASSERT_ERR(bpf_set_make(&set), CL_OK);
@@ -277,43 +265,46 @@ rig_send_filters(struct rig *g)
 		bpf_set_clear(&set);
 		ASSERT_ERR(buf_error(&filters), CL_OK);
 	}
-	ASSERT_ERR(util_make_memfd(filters.data,
-	    filters.len - g->cut_filters, &fd), CL_OK);
-	buf_init(&b, 16);
-	buf_put_u32(&b, (uint32_t)(filters.len - g->cut_filters));
-	rig_send(g, MSG_SHIM_FILTERS, &b, fd);
-	buf_clear(&b);
+	ASSERT_ERR(chan_send_memfd(&g->chan, MSG_SHIM_FILTERS, 0,
+	    filters.data, filters.len - g->cut_filters), CL_OK);
 }
 
 /* The next message, handled; 0 at the deadline, -1 at the end. */
 static int
 rig_turn(struct rig *g, int64_t until)
 {
-	struct pollfd pfd = { .fd = g->chan.fd, .events = POLLIN };
-	int64_t left = until - util_now_ms();
+	union msg_any v;
 	struct imsg m;
+	const char *why;
 	int r, type;
 
-	r = imsg_read(&g->chan, &m);
-	if (r == CL_INCOMPLETE) {
-		if (left <= 0 || poll(&pfd, 1, (int)left) <= 0)
-			return 0;
-		r = imsg_read(&g->chan, &m);
-	}
-	if (r != CL_OK)
-		return -1;
+	memset(&g->chan.seen, 0, sizeof(g->chan.seen));
+	if ((r = chan_wait(&g->chan, until, &m, &v, &why)) != CL_OK)
+		return r == CL_TIMEOUT ? 0 : -1;
 	type = (int)m.type;
 	if (m.type == MSG_SHIM_STARTED) {
-		g->pid = buf_get_i64(&m.body);
-		(void)buf_get_i64(&m.body);
-		ASSERT_ERR(buf_end(&m.body), CL_OK);
+		g->pid = v.SHIM_STARTED.pid;
 	} else if (m.type == MSG_SHIM_FAILED) {
-		buf_get_str(&m.body, g->failed, MAX_SHIM_ERROR_LEN);
+		(void)snprintf(g->failed, sizeof(g->failed), "%s",
+		    v.SHIM_FAILED.text);
 	} else if (m.type == MSG_SHIM_EXITED) {
-		ASSERT_ERR(shim_exit_get(&m.body, &g->end), CL_OK);
+		ASSERT_ERR(shim_exit_check(&v.SHIM_EXITED), CL_OK);
+		field_clear(&shim_exit_table, &g->end);
+		g->end = v.SHIM_EXITED;
+		field_init(&shim_exit_table, &v.SHIM_EXITED);
 	}
+	msg_clear(m.type, &v);
 	imsg_free(&m);
 	return type;
+}
+
+/* Any of the shim's messages, any number of times. */
+static void
+rig_open_chan(struct rig *g, int fd)
+{
+	ASSERT_ERR(chan_init(&g->chan, fd, MSG_S2M, MSG_M2S, 64, NULL, NULL,
+	    NULL), CL_OK);
+	g->chan.state = MS_ANY;
 }
 
 void
@@ -325,12 +316,12 @@ rig_prepare(struct rig *g)
 	int fd;
 
 	rig_clear(g);
+	field_clear(&shim_exit_table, &g->end);
 	g->failed[0] = '\0';
 	g->out_len = 0;
 	g->out[0] = '\0';
 	ASSERT_ERR(spawn_start(&o, &g->shim, &fd), CL_OK);
-	ASSERT_ERR(imsg_init(&g->chan, fd, 64), CL_OK);
-	g->has_chan = 1;
+	rig_open_chan(g, fd);
 	snprintf(path, sizeof(path), "%s/spool", g->dir);
 	unlink(path);
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -339,13 +330,13 @@ rig_prepare(struct rig *g)
 	g->dir_fd = open(g->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	unlinkat(g->dir_fd, SHIM_EXIT_FILE, 0);
 	rig_send_job(g);
-	rig_send(g, MSG_SHIM_SPOOL, NULL,
+	rig_send(g, MSG_SHIM_SPOOL,
 	    open(path, O_RDWR | O_CLOEXEC));
-	rig_send(g, MSG_SHIM_WAKE, NULL,
+	rig_send(g, MSG_SHIM_WAKE,
 	    fcntl(g->wake_fd, F_DUPFD_CLOEXEC, 0));
-	rig_send(g, MSG_SHIM_DIR, NULL,
+	rig_send(g, MSG_SHIM_DIR,
 	    fcntl(g->dir_fd, F_DUPFD_CLOEXEC, 0));
-	rig_send(g, MSG_SHIM_TREE, NULL, open(g->tree,
+	rig_send(g, MSG_SHIM_TREE, open(g->tree,
 	    O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (!g->no_filters)
 		rig_send_filters(g);
@@ -354,7 +345,7 @@ rig_prepare(struct rig *g)
 void
 rig_go(struct rig *g)
 {
-	rig_send(g, MSG_SHIM_GO, NULL, -1);
+	rig_send(g, MSG_SHIM_GO, -1);
 }
 
 int
@@ -377,12 +368,9 @@ rig_start(struct rig *g)
 void
 rig_signal(struct rig *g, int sig)
 {
-	struct buf b;
+	struct msg_shim_signal body = { .sig = sig };
 
-	buf_init(&b, 16);
-	buf_put_u8(&b, (uint8_t)sig);
-	rig_send(g, MSG_SHIM_SIGNAL, &b, -1);
-	buf_clear(&b);
+	ASSERT_ERR(CHAN_SEND(&g->chan, SHIM_SIGNAL, 0, &body, -1), CL_OK);
 }
 
 static void
@@ -434,7 +422,7 @@ rig_wait_text(struct rig *g, const char *text)
 void
 rig_finish(struct rig *g)
 {
-	rig_send(g, MSG_SHIM_RELEASE, NULL, -1);
+	rig_send(g, MSG_SHIM_RELEASE, -1);
 	rig_wait_end(g);
 }
 
@@ -464,26 +452,21 @@ rig_run(struct rig *g, const char *script)
 void
 rig_abandon(struct rig *g)
 {
-	imsg_clear(&g->chan);
-	g->has_chan = 0;
+	chan_close(&g->chan);
 }
 
 void
 rig_adopt(struct rig *g)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	struct buf b;
+	struct msg_version ours = { .version = MSGCAT_VERSION };
 	int fd;
 
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", g->socket);
 	ASSERT_INT_EQ(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
-	ASSERT_ERR(imsg_init(&g->chan, fd, 64), CL_OK);
-	g->has_chan = 1;
-	buf_init(&b, 16);
-	buf_put_u32(&b, MSGCAT_VERSION);
-	rig_send(g, MSG_SHIM_ADOPT, &b, -1);
-	buf_clear(&b);
+	rig_open_chan(g, fd);
+	ASSERT_ERR(CHAN_SEND(&g->chan, SHIM_ADOPT, 0, &ours, -1), CL_OK);
 	g->pid = -1;
 	ASSERT_INT_EQ(rig_turn(g, util_now_ms() + 10000), MSG_SHIM_STARTED);
 	ASSERT_INT_GT(g->pid, 1);

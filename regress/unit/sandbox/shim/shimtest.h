@@ -12,6 +12,8 @@
 
 #include "common/msg/imsg.h"
 #include "common/output/spool.h"
+#include "common/base/limits.h"
+#include "common/msg/chan.h"
 #include "sandbox/box/shim.h"
 
 struct rig {
@@ -31,8 +33,7 @@ struct rig {
 	size_t cut_filters;	/* bytes missing at its end */
 	/* one run */
 	pid_t shim;
-	struct imsg_chan chan;
-	int has_chan;
+	struct chan chan;
 	int dir_fd, wake_fd;
 	struct spool spool;
 	int64_t pid;

@@ -486,7 +486,7 @@ test_violation(void)
 	rig_set(&g, "echo up; while [ ! -e go ]; do sleep 0.02; done; exit 4");
 	ASSERT_TRUE(rig_start(&g));
 	rig_wait_text(&g, "up");
-	rig_send(&g, MSG_SHIM_GO, NULL, -1);
+	rig_go(&g);
 	ASSERT_INT_EQ(rig_turn(&g, util_now_ms() + 5000), -1);
 	rig_abandon(&g);
 	rig_adopt(&g);

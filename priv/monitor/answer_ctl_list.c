@@ -101,7 +101,6 @@ answer_ctl_inventory(struct monitor *mon, struct child *c, struct imsg *m)
 	struct session *s;
 	struct refusal r;
 	struct agent *a;
-	struct buf b;
 	int refresh;
 
 	(void)c;
@@ -127,11 +126,8 @@ answer_ctl_inventory(struct monitor *mon, struct child *c, struct imsg *m)
 	else if (s->protocol < 14)
 		ctlout_refuse(mon, m->id, "protocol", "%s speaks protocol "
 		    "%u: an inventory needs 14", a->row.name, s->protocol);
-	else {
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_u64(&b, s->number);
-		devask_start(mon, s, DEVASK_INVENTORY, &b, m->id);
-	}
+	else
+		devask_inventory(mon, s, m->id);
 	return CL_OK;
 }
 

@@ -496,7 +496,7 @@ class Worker(Child):
         while not os.path.exists(self.tmp + "/tokens"):
             self.read(0.1)
         token = read_file(self.tmp + "/tokens").split()[0].decode()
-        got = self.ask("AUTH", 1, 1, token, "127.0.0.1:1")
+        got = self.ask("AUTH", 1, token, "127.0.0.1:1")
         if got.get("result") != 0:
             raise SystemExit("no session")
         self.session = got["session"]
@@ -508,9 +508,10 @@ class Worker(Child):
 
     def start_answer(self, ident, handle):
         """It runs."""
-        self.send("START_ANS", ident, handle, 0, "", "", 1, time.time_ns())
+        self.send("START_ANS", ident, 0, "", "", 1, time.time_ns())
 
     def status(self, handle, state, code, error="", received=0):
         now = time.time_ns()
         self.send("HANDLE_STATUS", 0, self.session, handle, state, 1, code,
-                  now, now, error, "", 0, received, False)
+                  now, now, error, False, 0, received,
+                  False)

@@ -54,7 +54,7 @@ add(const char *value)
 static void
 set_up(void)
 {
-	struct hlog_open o = { .number = 7, .session = 1, .id = "h",
+	struct msg_handle_open o = { .handle = 7, .session = 1, .handle_id = "h",
 		.state = HS_RUNNING };
 
 	if (h != NULL)
@@ -144,7 +144,7 @@ test_held(void)
 	{
 		int lfd = fcntl(log_fd, F_DUPFD_CLOEXEC, 0);
 		int ifd = fcntl(index_fd, F_DUPFD_CLOEXEC, 0);
-		struct hlog_open o = { .number = 7, .session = 2, .id = "h",
+		struct msg_handle_open o = { .handle = 7, .session = 2, .handle_id = "h",
 			.state = HS_RUNNING };
 
 		hlog_close(&t, &ids, h);

@@ -55,9 +55,10 @@ void ask_clear(struct ask_table *t);
 void ask_init_owner(struct ask_owner *o, uint64_t number);
 
 /*
- * Send request `type` with body v for an owner; takes fd (-1: none).  CL_LIMIT when the
- * owner has MAX_ASKS_PER_SESSION or the table MAX_ASKS_TOTAL: say "busy",
- * nothing was queued.  CL_NOMEM, or what send said.
+ * Send request `type` with body v for an owner; takes fd (-1: none).
+ * CL_LIMIT when the owner has MAX_ASKS_PER_SESSION or the table
+ * MAX_ASKS_TOTAL: say "busy", nothing was queued.  CL_NOMEM, or what send
+ * said.
  */
 int ask_start(struct ask_table *t, struct ask_owner *o, uint32_t type,
     const void *v, int fd, ask_fn *fn, int64_t now);
@@ -69,7 +70,8 @@ void ask_stop(struct ask_table *t, struct ask_owner *o);
  * more.  CL_FORMAT: it answers another kind of request (the monitor and we
  * do not agree: a broken invariant).
  */
-int ask_answer(struct ask_table *t, const struct imsg *m, union msg_any *v);
+int ask_answer(struct ask_table *t, const struct imsg *m,
+    union msg_any *v);
 /* Run the callbacks of asks whose deadline has passed. */
 void ask_on_time(struct ask_table *t, int64_t now);
 

@@ -30,7 +30,7 @@ struct htake {
 	int64_t wait_until;		/* its file cannot be had; 0: it can */
 	uint64_t cap;
 	char branch[WORK_BRANCH_MAX + 1];
-	char failure[WORK_FAILURE_MAX + 1];		/* "": it has not failed */
+	char failure[WORK_FAILURE_MAX + 1]; /* "": it has not failed */
 	int fd;				/* -1: none yet */
 	uint64_t size;			/* bytes in the file */
 	uint64_t left;			/* budget granted and not used */

@@ -308,8 +308,8 @@ open_temp(void)
 static void
 set_up_workload(void)
 {
-	struct msg_handle_open o = { .handle = 7, .session = 5, .handle_id = "w",
-		.state = HS_RUNNING };
+	struct msg_handle_open o = { .handle = 7, .session = 5,
+		.handle_id = "w", .state = HS_RUNNING };
 
 	set_up();
 	ASSERT_ERR(hlog_open(&hub.logs, &s->logs, &o, &h), CL_OK);
@@ -502,8 +502,8 @@ answer_files(uint64_t ask, int result)
 static void
 test_files(void)
 {
-	struct msg_handle_open o = { .handle = 7, .session = 5, .handle_id = "w",
-		.state = HS_RUNNING };
+	struct msg_handle_open o = { .handle = 7, .session = 5,
+		.handle_id = "w", .state = HS_RUNNING };
 	struct logindex_record rec = { .wire_len = 2, .file_len = 2,
 		.kind = LOGINDEX_DATA };
 	uint8_t raw[LOGINDEX_RECORD_LEN];

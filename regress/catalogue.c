@@ -292,8 +292,7 @@ mdoc_put_row(const struct msg_row *r)
 	if (r->open > 0)
 		printf(" , %u open", r->open);
 	putchar('\n');
-	if (r->body != NULL)
-		(void)r->body->get_rows(&n);
+	(void)r->body->get_rows(&n);
 	if (n > 0)
 		mdoc_put_members(r->body, ";", 0);
 	if (max == 0)
@@ -332,8 +331,7 @@ print_rows(void)
 		print_states(r->states);
 		printf(" %zu..%zu fd=%d once=%d rate=%u open=%u\n", min, max,
 		    r->fd, r->once, r->rate, r->open);
-		if (r->body != NULL)
-			print_members(r->body, 1);
+		print_members(r->body, 1);
 	}
 }
 

@@ -42,7 +42,6 @@
 #define BACKOFF_MIN_MS 1000
 #define BACKOFF_MAX_MS 120000
 #define SIGNAL_TIMEOUT_MS 15000
-#define STATUS_TIMEOUT_MS 10000
 #define INVENTORY_TIMEOUT_MS 20000
 #define REVOKE_TIMEOUT_MS 15000
 #define REFRESH_TIMEOUT_MS 20000
@@ -92,6 +91,9 @@
 #define MAX_ORIGINS 32			/* fits one 16 KiB message */
 #define MAX_ORIGIN_LEN 256
 #define MAX_PROXIES 32
+#define MAX_CIDR_LEN 47			/* TrustedProxy: an address as text is
+					 * no longer, with its bits */
+#define MAX_SEEN 512			/* sessions of one report: 8 KiB */
 #define HTTP_HEAD_MAX 16384		/* request head: bearer and cookies
 					 * of a proxy fit, floods do not */
 #define HTTP_MAX_HEADERS 64

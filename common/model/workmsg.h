@@ -12,6 +12,7 @@
 #define WORK_BRANCH_MAX 200
 #define WORK_NAME_MAX 64		/* a commit, a digest */
 #define WORK_TEXT_MAX 8192		/* prose, and room for redaction */
+#define WORK_FAILURE_MAX 159		/* why bytes are dropped: our words */
 #define WORK_CHUNK_COST 64		/* budget of a chunk beyond its bytes */
 #define WORK_CAP_DEFAULT 33554432	/* max_bundle_bytes 0 */
 #define WORK_PROJECT_MAX 655360

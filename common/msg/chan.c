@@ -134,8 +134,8 @@ chan_check(struct chan *c, struct imsg *m, union msg_any *v,
 		return r;
 	if ((row = msgcat_find(m->type)) == NULL)
 		return CL_INTERNAL;
-	if ((r = chan_spend(c, row)) != 0 || c->is_raw || row->body == NULL)
-		return r;	/* its handler decodes */
+	if ((r = chan_spend(c, row)) != 0 || c->is_raw)
+		return r;
 	if ((r = msg_get(m->type, &m->body, v)) != 0) {
 		*whyp = r == CL_NOMEM ? cl_strerror(r) : "malformed body";
 		return r == CL_NOMEM ? r : CL_FORMAT;
@@ -332,18 +332,11 @@ chan_send_memfd(struct chan *c, uint32_t type, uint64_t id, const void *data,
     size_t len)
 {
 	struct msg_memfd body = { .len = len };
-	struct buf b;
 	int fd, r;
 
 	if ((r = util_make_memfd(data, len, &fd)) != 0)
 		return r;
-	if (msgcat_find(type) != NULL && msgcat_find(type)->body != NULL)
-		return chan_send(c, type, id, &body, fd);
-	buf_init(&b, 4);
-	buf_put_u32(&b, (uint32_t)len);
-	r = chan_send_buf(c, type, id, &b, fd);
-	buf_clear(&b);
-	return r;
+	return chan_send(c, type, id, &body, fd);
 }
 
 int

@@ -24,12 +24,6 @@
 
 #define MSG_TYPES 0x800		/* types are below */
 
-#define X(name, number, dir, states, min, max, fd, once)                       \
-	_Static_assert((min) <= (max) && (max) <= MSG_BODY_MAX,                \
-	    #name ": size bounds");
-MSG_CATALOGUES(X)
-#undef X
-
 #define ROW(name, number, dir, states, body, fd, once, rate, open)             \
 	_Static_assert((states) != 0 && ((states) & ~MS_ANY) == 0,             \
 	    #name ": states");                                                 \
@@ -40,13 +34,9 @@ MSG_CATALOGUES(X)
 #include "def_rows.h"
 
 static const struct msg_row msgcat_rows[] = {
-#define X(name, number, dir, states, min, max, fd, once)                       \
-	{ #name, number, MSG_##dir, states, NULL, fd, once, 0, 0, min, max },
-	MSG_CATALOGUES(X)
-#undef X
 #define ROW(name, number, dir, states, body, fd, once, rate, open)             \
 	{ #name, number, MSG_##dir, states, &body##_table, fd, once, rate,     \
-	    open, 0, 0 },
+	    open },
 #define DEF_FILE "common/msg/catalogue.def"
 #include "def_rows.h"
 };
@@ -54,9 +44,6 @@ static const struct msg_row msgcat_rows[] = {
 
 /* Which row a type is. */
 enum {
-#define X(name, number, dir, states, min, max, fd, once) MSGCAT_AT_##name,
-	MSG_CATALOGUES(X)
-#undef X
 #define ROW(name, number, dir, states, body, fd, once, rate, open)             \
 	MSGCAT_AT_##name,
 #define DEF_FILE "common/msg/catalogue.def"
@@ -65,10 +52,6 @@ enum {
 
 /* By type: the row's place + 1. */
 static const uint8_t msgcat_index[MSG_TYPES] = {
-#define X(name, number, dir, states, min, max, fd, once)                       \
-	[number] = MSGCAT_AT_##name + 1,
-	MSG_CATALOGUES(X)
-#undef X
 #define ROW(name, number, dir, states, body, fd, once, rate, open)             \
 	[number] = MSGCAT_AT_##name + 1,
 #define DEF_FILE "common/msg/catalogue.def"
@@ -98,10 +81,7 @@ msgcat_find(uint32_t type)
 void
 msgcat_find_bounds(const struct msg_row *row, size_t *minp, size_t *maxp)
 {
-	*minp = row->min;
-	*maxp = row->max;
-	if (row->body != NULL)
-		field_find_bounds(row->body, minp, maxp);
+	field_find_bounds(row->body, minp, maxp);
 	if (*maxp > MSG_BODY_MAX)
 		*maxp = MSG_BODY_MAX;
 }
@@ -112,10 +92,9 @@ msg_put(uint32_t type, const void *v, struct buf *b)
 	const struct msg_row *row = msgcat_find(type);
 	size_t n = 0;
 
-	if (row == NULL || (row->body == NULL && v != NULL))
+	if (row == NULL)
 		return CL_INTERNAL;
-	if (row->body != NULL)
-		(void)row->body->get_rows(&n);
+	(void)row->body->get_rows(&n);
 	if (n > 0 && v == NULL)
 		return CL_INTERNAL;
 	if (n > 0)
@@ -129,7 +108,7 @@ msg_get(uint32_t type, struct buf *b, void *v)
 	const struct msg_row *row = msgcat_find(type);
 	int r;
 
-	if (row == NULL || row->body == NULL)
+	if (row == NULL)
 		return CL_INTERNAL;
 	if ((r = field_get(row->body, b, v)) != CL_OK)
 		return r;
@@ -143,7 +122,7 @@ msg_clear(uint32_t type, void *v)
 {
 	const struct msg_row *row = msgcat_find(type);
 
-	if (row != NULL && row->body != NULL)
+	if (row != NULL)
 		field_clear(row->body, v);
 }
 

@@ -76,7 +76,7 @@ ask_init_owner(struct ask_owner *o, uint64_t number)
 
 int
 ask_start(struct ask_table *t, struct ask_owner *o, uint32_t type,
-    const struct buf *body, int fd, ask_fn *fn, int64_t now)
+    const void *v, int fd, ask_fn *fn, int64_t now)
 {
 	struct ask *a;
 	int r;
@@ -92,7 +92,7 @@ ask_start(struct ask_table *t, struct ask_owner *o, uint32_t type,
 		return CL_NOMEM;
 	}
 	a->id = t->next_id++;
-	if ((r = t->send(t->ctx, type, a->id, body, fd)) != CL_OK) {
+	if ((r = t->send(t->ctx, type, a->id, v, fd)) != CL_OK) {
 		free(a);
 		return r;
 	}
@@ -118,7 +118,7 @@ ask_stop(struct ask_table *t, struct ask_owner *o)
 }
 
 int
-ask_answer(struct ask_table *t, struct imsg *m)
+ask_answer(struct ask_table *t, const struct imsg *m, union msg_any *v)
 {
 	struct ask key = { .id = m->id }, *a;
 	uint64_t owner;
@@ -132,7 +132,7 @@ ask_answer(struct ask_table *t, struct imsg *m)
 	owner = a->owner->number;
 	fn = a->fn;
 	ask_del(t, a);
-	fn(t->ctx, owner, m);
+	fn(t->ctx, owner, v);
 	return CL_OK;
 }
 

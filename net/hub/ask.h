@@ -18,17 +18,17 @@
 #include <stdint.h>
 
 struct ask;
-struct buf;
 struct imsg;
+union msg_any;
 
 /*
- * The answer of one ask, or m NULL: none came before the deadline.  The
+ * The answer of one ask, or NULL: none came before the deadline.  The
  * owner's number is all that is known about who asked.
  */
-typedef void ask_fn(void *ctx, uint64_t owner, struct imsg *m);
-/* Queue a message to the monitor; takes fd.  CL_OK or why it cannot be. */
+typedef void ask_fn(void *ctx, uint64_t owner, union msg_any *v);
+/* Queue a message to the monitor, as chan_send. */
 typedef int ask_send_fn(void *ctx, uint32_t type, uint64_t id,
-    const struct buf *body, int fd);
+    const void *v, int fd);
 
 RB_HEAD(ask_tree, ask);
 TAILQ_HEAD(ask_queue, ask);
@@ -55,12 +55,13 @@ void ask_clear(struct ask_table *t);
 void ask_init_owner(struct ask_owner *o, uint64_t number);
 
 /*
- * Send request `type` for an owner; takes fd (-1: none).  CL_LIMIT when the
- * owner has MAX_ASKS_PER_SESSION or the table MAX_ASKS_TOTAL: say "busy",
- * nothing was queued.  CL_NOMEM, or what send said.
+ * Send request `type` with body v for an owner; takes fd (-1: none).
+ * CL_LIMIT when the owner has MAX_ASKS_PER_SESSION or the table
+ * MAX_ASKS_TOTAL: say "busy", nothing was queued.  CL_NOMEM, or what send
+ * said.
  */
 int ask_start(struct ask_table *t, struct ask_owner *o, uint32_t type,
-    const struct buf *body, int fd, ask_fn *fn, int64_t now);
+    const void *v, int fd, ask_fn *fn, int64_t now);
 /* The owner goes: its asks are forgotten. */
 void ask_stop(struct ask_table *t, struct ask_owner *o);
 
@@ -69,7 +70,8 @@ void ask_stop(struct ask_table *t, struct ask_owner *o);
  * more.  CL_FORMAT: it answers another kind of request (the monitor and we
  * do not agree: a broken invariant).
  */
-int ask_answer(struct ask_table *t, struct imsg *m);
+int ask_answer(struct ask_table *t, const struct imsg *m,
+    union msg_any *v);
 /* Run the callbacks of asks whose deadline has passed. */
 void ask_on_time(struct ask_table *t, int64_t now);
 

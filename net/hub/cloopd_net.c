@@ -38,62 +38,26 @@
 #define NET_CHANNEL_FD 3
 #define NET_IDLE_MS WATCHDOG_MS	/* nothing under way: the watchdog only */
 #define NET_TICK_MS 500		/* handshakes, requests, pauses */
-#define NET_BATCH 256		/* messages of the monitor's in one turn */
 
 /* ---------------------------------------------------------------- channel */
 
-/* What is there, as far as one turn goes.  The monitor's end is ours. */
-static void
-net_read_channel(struct hub *hub)
-{
-	uint64_t nshort = hub->chan.nshort;
-	struct imsg m;
-	int i, r;
-
-	for (i = 0; i < NET_BATCH; i++) {
-		if ((r = imsg_read(&hub->chan, &m)) == CL_INCOMPLETE) {
-			if (hub->chan.nshort != nshort)
-				hlog_shed(&hub->logs);
-			return;
-		}
-		if (r == CL_EOF)
-			_exit(0);
-		if (r != CL_OK)
-			fatal("channel", "reason=%s", cl_strerror(r));
-		hub_on_message(hub, &m);
-		imsg_free(&m);
-		if (hub->chan_state == MS_SERVING && hub->base == NULL)
-			return;
-	}
-}
-
-static void
-net_write_channel(struct hub *hub)
-{
-	int r = imsg_write(&hub->chan);
-
-	if (r == CL_EOF)
-		_exit(0);
-	if (r != CL_OK && r != CL_INCOMPLETE)
-		fatal("channel", "reason=%s", cl_strerror(r));
-	if (hub->chan_out == NULL)
-		return;
-	if (r == CL_INCOMPLETE)
-		(void)event_add(hub->chan_out, NULL);
-	else
-		(void)event_del(hub->chan_out);
-}
-
-static void
-net_on_channel(evutil_socket_t fd, short what, void *arg)
+static int
+net_on_message(void *arg, struct imsg *m, union msg_any *v)
 {
 	struct hub *hub = arg;
 
-	(void)fd;
 	hub->now = util_now_ms();
-	if (what & EV_READ)
-		net_read_channel(hub);
-	/* Writing is done at the end of the turn. */
+	return hub_on_message(hub, m, v);
+}
+
+/* Its end is ours. */
+static void
+net_on_end(void *arg, const char *why)
+{
+	(void)arg;
+	if (why == NULL)
+		_exit(0);
+	fatal("channel", "reason=%s", log_q(why));
 }
 
 /* ------------------------------------------------------------------ turns */
@@ -144,7 +108,7 @@ net_check_stop(struct hub *hub)
 	if (hub->now < hub->stop_at &&
 	    hub->sessions.nyoung + hub->sessions.nlive > 0)
 		return;
-	(void)hub_send(hub, MSG_NET_STOPPED, 0, NULL, -1);
+	HUB_SEND(hub, NET_STOPPED, NULL);
 	hub->done = 1;
 }
 
@@ -162,13 +126,15 @@ net_run_turn(struct hub *hub, int *morep)
 	    (*morep ? EVLOOP_NONBLOCK : 0)) == -1)
 		fatal("event-loop", "reason=%s", cl_strerror(CL_SYSTEM));
 	hub->now = util_now_ms();
+	if (hub->chan.im.nshort != hub->nshort) {
+		hub->nshort = hub->chan.im.nshort;
+		hlog_shed(&hub->logs);
+	}
 	busy = hlog_on_time(&hub->logs, hub->now, hs_report_progress, hub);
 	hs_ask_waiting(hub);
 	hs_release_ends(hub);
-	net_write_channel(hub);
 	*morep = hs_settle_all(hub);
 	net_check_stop(hub);
-	net_write_channel(hub);
 	net_set_tick(hub, busy);
 }
 
@@ -177,7 +143,7 @@ net_run_turn(struct hub *hub, int *morep)
 static void
 net_wait_channel(struct hub *hub, short events)
 {
-	struct pollfd pfd = { .fd = hub->chan.fd, .events = events };
+	struct pollfd pfd = { .fd = hub->chan.im.fd, .events = events };
 
 	if (poll(&pfd, 1, -1) == -1 && errno != EINTR)
 		fatal("channel", "reason=%s", cl_strerror(CL_SYSTEM));
@@ -203,14 +169,13 @@ net_warm_up(struct hub *hub)
 static void
 net_set_up(struct hub *hub)
 {
-	while (hub->chan_state == MS_STARTING && !hub->done) {
+	while (hub->chan.state == MS_STARTING && !hub->done) {
 		net_wait_channel(hub, POLLIN);
-		hub->now = util_now_ms();
-		net_read_channel(hub);
+		chan_turn(&hub->chan);
 	}
 	if (hub->done)
 		_exit(0);
-	if (hub->conf.max_agents == 0)
+	if (hub->conf.net.max_agents == 0)
 		fatal("set-up", "reason=no configuration");
 }
 
@@ -220,14 +185,14 @@ net_confine(struct hub *hub)
 	struct self_opts o = { .profile = SELF_NET, .user = USER_NET };
 	char text[SELF_REPORT_MAX];
 	struct self_report rep;
-	uint64_t conns = (uint64_t)hub->conf.max_agents +
-	    hub->conf.max_pending + 2 * HL_FD_RESERVE;
+	uint64_t conns = (uint64_t)(hub->conf.net.max_agents +
+	    hub->conf.net.max_pending) + 2 * HL_FD_RESERVE;
 	struct rlimit rl;
 	int r;
 
 	/* One connection an agent; a workload has its two files open while
 	 * it says something. */
-	o.nofile = conns + (uint64_t)hub->conf.max_agents * 2;
+	o.nofile = conns + (uint64_t)hub->conf.net.max_agents * 2;
 	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && o.nofile > rl.rlim_max)
 		o.nofile = rl.rlim_max;
 	hub->listeners.max_fds = o.nofile;
@@ -242,13 +207,10 @@ net_confine(struct hub *hub)
 static void
 net_send_ready(struct hub *hub)
 {
-	struct buf b;
+	struct msg_net_ready ready = { .version = MSGCAT_VERSION,
+	    .worker = hub->conf.net.worker };
 
-	buf_init(&b, 8);
-	buf_put_u32(&b, MSGCAT_VERSION);
-	buf_put_u32(&b, hub->conf.worker);
-	(void)hub_send(hub, MSG_NET_READY, 0, &b, -1);
-	buf_clear(&b);
+	HUB_SEND(hub, NET_READY, &ready);
 }
 
 static void
@@ -257,18 +219,14 @@ net_start(struct hub *hub)
 	hub->now = util_now_ms();
 	hub->watch_at = hub->now + WATCHDOG_MS;
 	hub->tick = evtimer_new(hub->base, net_on_tick, hub);
-	hub->chan_in = event_new(hub->base, hub->chan.fd,
-	    EV_READ | EV_PERSIST, net_on_channel, hub);
-	hub->chan_out = event_new(hub->base, hub->chan.fd, EV_WRITE,
-	    net_on_channel, hub);
-	if (hub->tick == NULL || hub->chan_in == NULL ||
-	    hub->chan_out == NULL || event_add(hub->chan_in, NULL) == -1 ||
-	    hl_start(hub) != CL_OK)
+	if (hub->tick == NULL || hl_start(hub) != CL_OK ||
+	    chan_watch(&hub->chan, hub->base) != CL_OK)
 		fatal("libevent", "reason=out of memory");
+	chan_go_on(&hub->chan);
 	net_send_ready(hub);
 	net_set_tick(hub, 0);
-	log_info("serving", "worker=%u listeners=%zu", hub->conf.worker,
-	    hub->listeners.nlisteners);
+	log_info("serving", "worker=%lld listeners=%zu",
+	    (long long)hub->conf.net.worker, hub->listeners.nlisteners);
 }
 
 static void
@@ -276,10 +234,11 @@ net_stop(struct hub *hub)
 {
 	int64_t until = util_now_ms() + 1000;
 
-	while (imsg_write(&hub->chan) == CL_INCOMPLETE &&
-	    util_now_ms() < until)
+	while (chan_has_output(&hub->chan) && util_now_ms() < until) {
 		net_wait_channel(hub, POLLOUT);
-	log_debug("stopped", "worker=%u", hub->conf.worker);
+		chan_flush(&hub->chan);
+	}
+	log_debug("stopped", "worker=%lld", (long long)hub->conf.net.worker);
 }
 
 static void
@@ -305,15 +264,18 @@ main(void)
 	closefrom(NET_CHANNEL_FD + 1);
 	umask(077);
 	net_ignore_signals();
-	hub.chan_state = MS_STARTING;
 	hub.tls.key_fd = -1;
 	ask_init(&hub.asks, &hub, hub_send);
 	src_init(&hub.sources, &hub.conf);
 	hlog_init(&hub.logs);
 	hl_init(&hub.listeners);
 	hs_init(&hub.sessions);
-	if (imsg_init(&hub.chan, NET_CHANNEL_FD, CHAN_QUEUE_MAX) != CL_OK)
+	if (chan_init(&hub.chan, NET_CHANNEL_FD, MSG_M2N, MSG_N2M,
+	    CHAN_QUEUE_MAX, net_on_message, net_on_end, &hub) != CL_OK)
 		fatal("channel", "reason=%s", cl_strerror(CL_SYSTEM));
+	/* The monitor is read whatever waits for it: it may be the one that
+	 * waits, and two that do wait for ever. */
+	hub.chan.mark = SIZE_MAX;
 	net_set_up(&hub);
 	net_warm_up(&hub);
 	net_confine(&hub);

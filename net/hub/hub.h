@@ -14,8 +14,7 @@
 
 #include "common/base/log.h"
 #include "common/json/jsonw.h"
-#include "common/msg/imsg.h"
-#include "common/msg/msgcat.h"
+#include "common/msg/chan.h"
 #include "net/codec/json.h"
 #include "ask.h"
 #include "hub_conf.h"
@@ -43,10 +42,8 @@ struct hub {
 	struct event *tick;
 	int64_t tick_at;
 	int64_t now;			/* of this loop turn, monotonic ms */
-	struct imsg_chan chan;
-	struct event *chan_in, *chan_out;
-	struct msgcat_seen seen;
-	unsigned int chan_state;	/* MS_* */
+	struct chan chan;		/* to the monitor */
+	uint64_t nshort;		/* its shortages that were seen to */
 	struct hub_conf conf;
 	struct hub_tls tls;
 	struct ask_table asks;
@@ -66,10 +63,15 @@ struct hub {
  * Queue a message to the monitor; takes fd.  A channel that is full or gone
  * ends the process: without a monitor there is nothing to do here.
  */
-int hub_send(void *hub, uint32_t type, uint64_t id, const struct buf *body,
-    int fd);
-/* One message of the monitor's; fatal when it breaks the rules. */
-void hub_on_message(struct hub *hub, struct imsg *m);
+int hub_send(void *hub, uint32_t type, uint64_t id, const void *v, int fd);
+#define HUB_SEND(hub, name, v)                                                 \
+	(void)hub_send(hub, MSG_##name, 0, MSG_BODY(name, v), -1)
+/* A question for a connection; fd is taken.  See ask_start. */
+#define HUB_ASK(s, name, v, fd, fn)                                            \
+	ask_start(&(s)->hub->asks, &(s)->asks, MSG_##name,                     \
+	    MSG_BODY(name, v), fd, fn, (s)->hub->now)
+/* One message of the monitor's; as chan_msg_fn. */
+int hub_on_message(struct hub *hub, struct imsg *m, union msg_any *v);
 /* Build the TLS context as soon as chain and key are there. */
 void hub_load_tls(struct hub *hub);
 

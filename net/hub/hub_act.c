@@ -56,32 +56,30 @@ hs_free_hello(struct hs *s)
 /* ------------------------------------------------------------ the request */
 
 /* A copy for a message: bounded, printable. */
-static void
-hs_put_clean(struct buf *b, const char *text)
+static const char *
+hs_clean(char dst[MAX_ORIGIN_LEN + 1], const char *text)
 {
-	char copy[MAX_ORIGIN_LEN + 1];
 	size_t i;
 
 	for (i = 0; text != NULL && text[i] != '\0' && i < MAX_ORIGIN_LEN; i++)
-		copy[i] = (unsigned char)text[i] >= ' ' &&
+		dst[i] = (unsigned char)text[i] >= ' ' &&
 		    (unsigned char)text[i] < 0x7f ? text[i] : '?';
-	copy[i] = '\0';
-	buf_put_str(b, copy);
+	dst[i] = '\0';
+	return dst;
 }
 
 static void
 hs_report_origin(struct hs *s, const struct hr_request *q)
 {
+	char clean[MAX_ORIGIN_LEN + 1], host[MAX_ORIGIN_LEN + 1];
+	struct msg_origin_refused body;
 	const char *origin;
-	struct buf b;
 
 	(void)hr_check_origin(q, &origin);
-	buf_init(&b, 1024);
-	hs_put_clean(&b, origin);
-	hs_put_clean(&b, http1_find_header(q->head, "Host"));
-	buf_put_str(&b, hs_peer_text(s));
-	(void)hub_send(s->hub, MSG_ORIGIN_REFUSED, 0, &b, -1);
-	buf_clear(&b);
+	body.origin = hs_clean(clean, origin);
+	body.host = hs_clean(host, http1_find_header(q->head, "Host"));
+	body.peer = hs_peer_text(s);
+	HUB_SEND(s->hub, ORIGIN_REFUSED, &body);
 }
 
 static const char *
@@ -138,7 +136,7 @@ hs_check_request(struct hs *s, const struct http1_head *head)
 		hs_report_origin(s, &q);
 	if (why != HR_OK)
 		return hs_refuse_request(s, status, hs_get_why(head, why));
-	if (s->hub->sessions.nlive >= s->hub->conf.max_agents)
+	if (s->hub->sessions.nlive >= (size_t)s->hub->conf.net.max_agents)
 		return hs_refuse_request(s, 503, "MaxAgents reached");
 	if (http1_format_switching(s->switching, HS_SWITCHING_MAX, head,
 	    &len) != CL_OK)
@@ -185,50 +183,39 @@ hs_check_head(struct hs *s)
 
 /* ------------------------------------------------------------- credential */
 
+/* What it says of the agent moves to the connection. */
 static int
-hs_get_auth(struct hs *s, struct buf *b, int *resultp)
+hs_take_auth(struct hs *s, struct msg_auth_ans *v)
 {
-	char *credential;
-	uint64_t session;
-	int r;
-
-	*resultp = buf_get_u8(b);
-	session = buf_get_u64(b);
-	s->enrolled = buf_get_bool(b) == 1;
-	s->agent_id = buf_get_strdup(b, MAX_ID_LEN);
-	s->name = buf_get_strdup(b, MAX_NAME_LEN);
-	if ((credential = buf_get_strdup(b, MAX_TOKEN_LEN)) == NULL)
-		return CL_FORMAT;
-	r = secret_init(&s->credential, credential, strlen(credential),
-	    MAX_TOKEN_LEN);
-	freezero(credential, strlen(credential));
-	if (r != CL_OK || (r = buf_end(b)) != CL_OK)
-		return r;
-	if (*resultp == AUTH_OK)
-		return hs_set_number(s, session);
-	return CL_OK;
+	s->enrolled = v->enrolled != 0;
+	s->agent_id = (char *)(uintptr_t)v->agent_id;
+	s->name = (char *)(uintptr_t)v->name;
+	s->credential = v->credential;
+	v->agent_id = v->name = NULL;
+	memset(&v->credential, 0, sizeof(v->credential));
+	return hs_set_number(s, v->session);
 }
 
 /* The monitor's verdict about a credential. */
 static void
-hs_on_auth(void *ctx, uint64_t conn, struct imsg *m)
+hs_on_auth(void *ctx, uint64_t conn, union msg_any *v)
 {
 	struct hub *hub = ctx;
 	struct hs *s = hs_find_conn(&hub->sessions, conn);
-	int result = AUTH_UNAVAILABLE;
 
 	if (s == NULL || s->state != HST_AUTH)
 		return;
-	if (m != NULL && hs_get_auth(s, &m->body, &result) != CL_OK)
-		fatal("monitor-message", "type=AUTH_ANS reason=malformed");
-	switch (result) {
+	switch (v != NULL ? v->AUTH_ANS.result : AUTH_UNAVAILABLE) {
 	case AUTH_OK:
+		if (hs_take_auth(s, &v->AUTH_ANS) != CL_OK)
+			fatal("monitor-message", "type=AUTH_ANS "
+			    "reason=\"a number twice\"");
 		hs_run(s, HE_GRANTED);
 		return;
 	case AUTH_DENIED:
 		hub_add_penalty(hub, &s->peer, PEN_AUTH);
 		(void)hs_refuse_request(s, 401, "credential refused");
-		hs_run(s, hub->conf.penalties ? HE_DENIED : HE_REFUSE);
+		hs_run(s, hub->conf.net.penalties ? HE_DENIED : HE_REFUSE);
 		return;
 	case AUTH_FAILED:
 		(void)hs_refuse_request(s, 500, "the monitor failed");
@@ -243,16 +230,10 @@ hs_on_auth(void *ctx, uint64_t conn, struct imsg *m)
 enum hs_event
 hs_act_ask_auth(struct hs *s)
 {
-	struct buf b;
-	int r;
+	struct msg_auth body = { .bearer = { (unsigned char *)s->bearer,
+	    strlen(s->bearer) }, .peer = hs_peer_text(s) };
+	int r = HUB_ASK(s, AUTH, &body, -1, hs_on_auth);
 
-	buf_init(&b, 1024);
-	buf_put_u64(&b, s->asks.number);
-	buf_put_str(&b, s->bearer);
-	buf_put_str(&b, hs_peer_text(s));
-	r = ask_start(&s->hub->asks, &s->asks, MSG_AUTH, &b, -1, hs_on_auth,
-	    s->hub->now);
-	buf_clear(&b);
 	freezero(s->bearer, strlen(s->bearer));
 	s->bearer = NULL;
 	if (r != CL_OK)
@@ -298,36 +279,21 @@ hs_trim(char *text)
 	return text;
 }
 
-/* A message whose bulk travels in a memfd: session and length beside it. */
-static int
-hs_make_blob(struct hs *s, struct buf *blob, struct buf *body, int *fdp)
-{
-	int r;
-
-	*fdp = -1;
-	if ((r = buf_error(blob)) != CL_OK ||
-	    (r = util_make_memfd(blob->data, blob->len, fdp)) != CL_OK)
-		return r;
-	buf_put_u64(body, s->session);
-	buf_put_u32(body, (uint32_t)blob->len);
-	return CL_OK;
-}
-
-static void hs_on_hello(void *, uint64_t, struct imsg *);
+static void hs_on_hello(void *, uint64_t, union msg_any *);
 
 static int
 hs_ask_hello(struct hs *s, struct frame_hello *f)
 {
+	struct msg_session_memfd body = { .session = s->session };
 	struct hello_blob h;
 	struct jsonw w;
-	struct buf blob, body;
-	int fd = -1, r;
+	struct buf blob;
+	int fd, r;
 
 	caps_clean(&f->capabilities);
 	jsonw_init(&w, MAX_FRAME_LEN, 0);
 	caps_format_json(&f->capabilities, &w);
 	buf_init(&blob, HS_BLOB_MAX);
-	buf_init(&body, 16);
 	hello_blob_init(&h);
 	h.protocol_version = f->protocol_version;
 	h.agent_id = f->agent_id;
@@ -339,14 +305,14 @@ hs_ask_hello(struct hs *s, struct frame_hello *f)
 	h.caps_json = w.data;
 	if ((r = jsonw_error(&w)) == CL_OK) {
 		hello_blob_put(&h, &blob);
-		if ((r = hs_make_blob(s, &blob, &body, &fd)) == CL_OK)
-			r = ask_start(&s->hub->asks, &s->asks, MSG_HELLO,
-			    &body, fd, hs_on_hello, s->hub->now);
+		body.len = blob.len;
+		if ((r = buf_error(&blob)) == CL_OK && (r = util_make_memfd(
+		    blob.data, blob.len, &fd)) == CL_OK)
+			r = HUB_ASK(s, HELLO, &body, fd, hs_on_hello);
 	}
 	/* h only borrowed: nothing of it is freed. */
 	jsonw_clear(&w);
 	buf_clear(&blob);
-	buf_clear(&body);
 	return r;
 }
 
@@ -402,85 +368,69 @@ hs_act_hello(struct hs *s)
 	return HE_NONE;
 }
 
-/* One verdict of HELLO_ANS as a row of the welcome, or nothing. */
+/* The verdict on an offer as a row of the welcome, or nothing. */
 static void
-hs_add_verdict(struct hs *s, size_t offer, int action, const char *reason,
-    uint64_t from)
+hs_add_verdict(struct hs *s, const struct caps_offer *offer,
+    const struct msg_verdict *verdict)
 {
 	struct hs_hello *hello = s->hello;
-	struct frame_verdict *v;
+	struct frame_verdict *v = &hello->verdicts[hello->nverdicts];
 	struct hlog *h;
 
-	if (offer >= hello->noffers || hello->nverdicts == hello->noffers)
-		return;
 	/* Below version 5 a refusal is said by saying nothing. */
-	if (action == VERDICT_TERMINATE && s->negotiated < 5)
+	if (verdict->what == VERDICT_NONE ||
+	    (verdict->what != VERDICT_CONTINUE && s->negotiated < 5))
 		return;
-	v = &hello->verdicts[hello->nverdicts++];
-	v->handle_id = hello->offers[offer].handle_id;
-	if (action == VERDICT_TERMINATE) {
+	hello->nverdicts++;
+	v->handle_id = offer->handle_id;
+	if (verdict->what != VERDICT_CONTINUE) {
 		v->action = (char *)(uintptr_t)"terminate";
-		v->reason = strdup(reason);
+		v->reason = strdup(verdict->reason[0] != '\0' ?
+		    verdict->reason : verdict->what == VERDICT_ABANDONED ?
+		    "the workload was given up" :
+		    "this hub does not know the workload");
 		return;
 	}
 	v->action = (char *)(uintptr_t)"continue";
 	/* What our files hold is the truth; the monitor may lag behind. */
 	h = hlog_find_id(&s->logs, v->handle_id);
-	v->from_offset = (int64_t)(h != NULL ? h->received : from);
+	v->from_offset = (int64_t)(h != NULL ? h->received :
+	    verdict->from_offset);
 }
 
 static int
-hs_get_verdicts(struct hs *s, struct buf *b, int *resultp)
+hs_add_verdicts(struct hs *s, const struct msg_hello_ans *v)
 {
-	size_t i, n, offer;
-	char reason[MAX_REASON_LEN + 1];
-	uint64_t from;
-	int action, why;
+	size_t i;
 
-	*resultp = buf_get_u8(b);
-	s->negotiated = buf_get_u16(b);
-	n = buf_get_u16(b);
+	s->negotiated = (uint16_t)v->negotiated;
 	s->hello->verdicts = calloc(s->hello->noffers + 1,
 	    sizeof(*s->hello->verdicts));
 	if (s->hello->verdicts == NULL)
 		return CL_NOMEM;
-	for (i = 0; i < n && buf_left(b) > 0; i++) {
-		offer = buf_get_u16(b);
-		action = buf_get_u8(b);
-		why = buf_get_u8(b);
-		from = buf_get_u64(b);
-		buf_get_str(b, reason, sizeof(reason) - 1);
-		if (reason[0] == '\0')
-			strlcpy(reason, why == WHY_ABANDONED ?
-			    "the workload was given up" :
-			    "this hub does not know the workload",
-			    sizeof(reason));
-		if (b->error == 0)
-			hs_add_verdict(s, offer, action, reason, from);
-	}
-	return i == n ? buf_end(b) : CL_FORMAT;
+	for (i = 0; i < v->nverdicts && i < s->hello->noffers; i++)
+		hs_add_verdict(s, &s->hello->offers[i], &v->verdicts[i]);
+	return CL_OK;
 }
 
 /* The monitor's verdict about a hello. */
 static void
-hs_on_hello(void *ctx, uint64_t conn, struct imsg *m)
+hs_on_hello(void *ctx, uint64_t conn, union msg_any *v)
 {
 	struct hub *hub = ctx;
 	struct hs *s = hs_find_conn(&hub->sessions, conn);
-	int r, result = HELLO_GONE;
+	int64_t result;
 
 	if (s == NULL || s->state != HST_VERIFY)
 		return;
-	if (m == NULL) {
+	if (v == NULL) {
 		hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_INTERNAL, "busy");
 		hs_run(s, HE_CLOSE);
 		return;
 	}
-	r = hs_get_verdicts(s, &m->body, &result);
-	if (r != CL_OK && r != CL_NOMEM)
-		fatal("monitor-message", "type=HELLO_ANS reason=malformed");
-	if (r == CL_OK && result == HELLO_OK && s->negotiated >= PROTO_MIN &&
-	    s->negotiated <= PROTO_MAX) {
+	result = v->HELLO_ANS.result;
+	if (hs_add_verdicts(s, &v->HELLO_ANS) == CL_OK &&
+	    result == HELLO_OK && s->negotiated >= PROTO_MIN) {
 		hs_run(s, HE_VERIFIED);
 		return;
 	}
@@ -512,7 +462,7 @@ hs_act_welcome(struct hs *s)
 
 	w.protocol_version = s->negotiated;
 	w.executor_id = s->agent_id;
-	w.heartbeat_seconds = s->hub->conf.heartbeat_s;
+	w.heartbeat_seconds = s->hub->conf.net.heartbeat_s;
 	if (s->enrolled)
 		w.credential = s->credential;
 	w.resume_accepted = s->hello->verdicts;
@@ -532,12 +482,9 @@ hs_act_welcome(struct hs *s)
 enum hs_event
 hs_act_up(struct hs *s)
 {
-	struct buf b;
+	struct msg_session body = { s->session };
 
-	buf_init(&b, 8);
-	buf_put_u64(&b, s->session);
-	(void)hub_send(s->hub, MSG_SESSION_UP, 0, &b, -1);
-	buf_clear(&b);
+	HUB_SEND(s->hub, SESSION_UP, &body);
 	s->up = 1;
 	s->seen_at = s->hub->now;
 	log_info("agent-up", "session=%llu agent=%s name=%s peer=%s "

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * The configuration of cloopd-net.  Runs unprivileged; decodes a message of
- * the monitor's and text addresses in it.
+ * The configuration of cloopd-net.  Runs unprivileged; the addresses in the
+ * monitor's message are text.
  */
 #include "hub_conf.h"
 
@@ -18,9 +18,6 @@
 #include <string.h>
 
 #include "common/base/err.h"
-#include "common/base/limits.h"
-#include "common/base/log.h"
-#include "common/msg/buf.h"
 
 static const uint8_t hub_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff,
 	0xff };
@@ -143,91 +140,28 @@ hub_conf_is_proxy(const struct hub_conf *c, const struct hub_addr *a)
 void
 hub_conf_clear(struct hub_conf *c)
 {
-	size_t i;
-
-	for (i = 0; i < c->norigins; i++)
-		free(c->origins[i]);
-	free(c->origins);
+	field_clear(&msg_net_config_table, &c->net);
 	free(c->proxies);
-	free(c->external_origin);
 	memset(c, 0, sizeof(*c));
 }
 
-static int
-hub_conf_get_origins(struct buf *b, struct hub_conf *c)
-{
-	size_t i, n;
-
-	if ((n = buf_get_u16(b)) > MAX_ORIGINS)
-		return CL_TOOBIG;
-	if ((c->origins = calloc(n + 1, sizeof(*c->origins))) == NULL)
-		return CL_NOMEM;
-	for (i = 0; i < n; i++) {
-		c->origins[i] = buf_get_strdup(b, MAX_ORIGIN_LEN);
-		if (c->origins[i] == NULL)
-			return b->error != 0 ? b->error : CL_NOMEM;
-		c->norigins++;
-	}
-	return CL_OK;
-}
-
-static int
-hub_conf_get_proxies(struct buf *b, struct hub_conf *c)
-{
-	char text[HUB_ADDR_MAX];
-	size_t i, n;
-	int r;
-
-	if ((n = buf_get_u16(b)) > MAX_PROXIES)
-		return CL_TOOBIG;
-	if ((c->proxies = calloc(n + 1, sizeof(*c->proxies))) == NULL)
-		return CL_NOMEM;
-	for (i = 0; i < n; i++) {
-		buf_get_str(b, text, sizeof(text) - 1);
-		if ((r = hub_cidr_parse(text, &c->proxies[i])) != CL_OK)
-			return r;
-		c->nproxies++;
-	}
-	return CL_OK;
-}
-
 int
-hub_conf_get(struct buf *b, struct hub_conf *c)
+hub_conf_set(struct hub_conf *c, struct msg_net_config *v)
 {
-	struct hub_conf new = { 0 };
-	int r;
+	struct hub_cidr *proxies;
+	size_t i;
 
-	new.worker = buf_get_u16(b);
-	new.max_agents = buf_get_u32(b);
-	new.max_pending = buf_get_u32(b);
-	new.max_per_source = buf_get_u32(b);
-	new.heartbeat_s = buf_get_u16(b);
-	new.penalties = buf_get_bool(b);
-	new.auth_ms = buf_get_u32(b);
-	new.protocol_ms = buf_get_u32(b);
-	new.crash_ms = buf_get_u32(b);
-	new.max_ms = buf_get_u32(b);
-	new.log_level = buf_get_u8(b);
-	new.external_origin = buf_get_strdup(b, MAX_URL_LEN);
-	if (new.external_origin == NULL) {
-		r = b->error != 0 ? b->error : CL_NOMEM;
-		goto out;
-	}
-	if ((r = hub_conf_get_origins(b, &new)) != CL_OK ||
-	    (r = hub_conf_get_proxies(b, &new)) != CL_OK ||
-	    (r = buf_end(b)) != CL_OK)
-		goto out;
-	if (new.worker > MAX_NET_WORKERS || new.log_level > LOGL_DEBUG ||
-	    new.heartbeat_s < HEARTBEAT_MIN_S ||
-	    new.heartbeat_s > HEARTBEAT_MAX_S || new.max_agents == 0 ||
-	    new.max_pending == 0 || new.max_per_source == 0) {
-		r = CL_FORMAT;
-		goto out;
-	}
+	if ((proxies = calloc(v->nproxies + 1, sizeof(*proxies))) == NULL)
+		return CL_NOMEM;
+	for (i = 0; i < v->nproxies; i++)
+		if (hub_cidr_parse(v->proxies[i], &proxies[i]) != CL_OK) {
+			free(proxies);
+			return CL_FORMAT;
+		}
 	hub_conf_clear(c);
-	*c = new;
+	c->net = *v;
+	c->proxies = proxies;
+	c->nproxies = v->nproxies;
+	field_init(&msg_net_config_table, v);
 	return CL_OK;
-out:
-	hub_conf_clear(&new);
-	return r;
 }

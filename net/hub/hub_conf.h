@@ -2,9 +2,8 @@
  * SPDX-License-Identifier: ISC
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
- * What cloopd-net knows of the configuration: the NET_CONFIG message as a
- * struct, and addresses as it needs them.  The monitor checked the values;
- * they are checked again, since a wrong one must not end in a wrong bound.
+ * What cloopd-net knows of the configuration: the NET_CONFIG message, and
+ * addresses as it needs them.
  */
 #ifndef CLOOP_HUB_CONF_H
 #define CLOOP_HUB_CONF_H
@@ -12,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct buf;
+#include "common/msg/msgcat.h"
+
 struct sockaddr;
 
 /* An address without port: IPv4 is kept as ::ffff:a.b.c.d. */
@@ -26,26 +26,16 @@ struct hub_cidr {
 };
 
 struct hub_conf {
-	unsigned int worker;
-	uint32_t max_agents;
-	uint32_t max_pending;
-	uint32_t max_per_source;
-	unsigned int heartbeat_s;
-	int penalties;
-	uint32_t auth_ms, protocol_ms, crash_ms, max_ms;
-	int log_level;
-	char *external_origin;	/* "" when there is none */
-	char **origins;
-	size_t norigins;
+	struct msg_net_config net;	/* external_origin "": there is none */
 	struct hub_cidr *proxies;
 	size_t nproxies;
 };
 
 /*
- * Decode a NET_CONFIG body into *c, whose old content is freed on success
- * and kept on failure.  CL_FORMAT, CL_TOOBIG, CL_INCOMPLETE, CL_NOMEM.
+ * What v owns moves into *c, whose old content is freed; CL_FORMAT, CL_NOMEM:
+ * both are as they were.
  */
-int hub_conf_get(struct buf *b, struct hub_conf *c);
+int hub_conf_set(struct hub_conf *c, struct msg_net_config *v);
 void hub_conf_clear(struct hub_conf *c);
 
 /* CL_FORMAT for a family that is neither IPv4 nor IPv6. */

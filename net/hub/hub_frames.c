@@ -62,8 +62,9 @@ typedef enum hs_event hf_fn(struct hs *s, const struct frame_env *env,
 void
 hs_report_down(struct hs *s)
 {
+	struct msg_session_down body = { .session = s->session,
+	    .reason = s->end_reason };
 	struct hlog *h;
-	struct buf b;
 
 	hs_clear_requests(s);
 	hs_clear_ships(s);
@@ -77,12 +78,8 @@ hs_report_down(struct hs *s)
 		hs_report_seen(s, s);
 	hs_set_end(s, AGENT_UNREACHABLE, 0, "the session broke");
 	s->down = 1;
-	buf_init(&b, 512);
-	buf_put_u64(&b, s->session);
-	buf_put_u8(&b, s->end_status);
-	buf_put_str(&b, s->end_reason);
-	(void)hub_send(s->hub, MSG_SESSION_DOWN, 0, &b, -1);
-	buf_clear(&b);
+	body.status = s->end_status;
+	HUB_SEND(s->hub, SESSION_DOWN, &body);
 	log_info("agent-down", "session=%llu agent=%s peer=%s status=%s "
 	    "reason=%s", (unsigned long long)s->session, log_q(s->agent_id),
 	    hs_peer_text(s), s->end_status == AGENT_OFFLINE ? "offline" :
@@ -109,14 +106,10 @@ hs_is_unknown(const struct hs *s, const char *id)
 static void
 hs_report_foreign(struct hs *s, const struct frame_env *env)
 {
-	struct buf b;
+	struct msg_foreign body = { .session = s->session,
+	    .handle = env->handle, .type = frame_name(env->type) };
 
-	buf_init(&b, 512);
-	buf_put_u64(&b, s->session);
-	buf_put_str(&b, env->handle);
-	buf_put_str(&b, frame_name(env->type));
-	(void)hub_send(s->hub, MSG_FOREIGN, 0, &b, -1);
-	buf_clear(&b);
+	HUB_SEND(s->hub, FOREIGN, &body);
 	log_warn("foreign-handle", "session=%llu agent=%s handle=%s type=%s "
 	    "peer=%s", (unsigned long long)s->session, log_q(s->agent_id),
 	    log_q(env->handle), frame_name(env->type), hs_peer_text(s));
@@ -126,35 +119,33 @@ hs_report_foreign(struct hs *s, const struct frame_env *env)
 
 /* The monitor says whose handle it is; the frame is still in s->msg. */
 static void
-hs_on_who(void *ctx, uint64_t conn, struct imsg *m)
+hs_on_who(void *ctx, uint64_t conn, union msg_any *v)
 {
 	struct hub *hub = ctx;
 	struct hs *s = hs_find_conn(&hub->sessions, conn);
 	struct frame_env env;
-	int who;
+	int64_t whose;
 
 	if (s == NULL || s->state != HST_LIVE || !s->paused)
 		return;
 	s->paused = 0;
-	if (m == NULL || frame_decode_envelope(&hub->jx, s->msg, s->msg_len,
+	if (v == NULL || frame_decode_envelope(&hub->jx, s->msg, s->msg_len,
 	    &env) != CL_OK) {
 		hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_INTERNAL, "busy");
 		hs_run(s, HE_CLOSE);
 		return;
 	}
-	who = buf_get_u8(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		fatal("monitor-message", "type=WHO_ANS reason=malformed");
-	if (who == WHO_LATER) {
+	whose = v->WHO_ANS.whose;
+	if (whose == WHO_LATER) {
 		hs_end_later(s);
 		return;
 	}
-	if (who == WHO_FOREIGN) {
+	if (whose == WHO_FOREIGN) {
 		hs_report_foreign(s, &env);
 		hs_run(s, HE_CLOSE);
 		return;
 	}
-	if (who != WHO_YOURS || hlog_find_id(&s->logs, env.handle) == NULL)
+	if (whose != WHO_YOURS || hlog_find_id(&s->logs, env.handle) == NULL)
 		hs_set_unknown(s, env.handle);
 	s->held = 1;
 	s->more = 1;
@@ -164,16 +155,9 @@ hs_on_who(void *ctx, uint64_t conn, struct imsg *m)
 static enum hs_event
 hs_ask_who(struct hs *s, const char *handle)
 {
-	struct buf b;
-	int r;
+	struct msg_who body = { s->session, handle };
 
-	buf_init(&b, 256);
-	buf_put_u64(&b, s->session);
-	buf_put_str(&b, handle);
-	r = ask_start(&s->hub->asks, &s->asks, MSG_WHO, &b, -1, hs_on_who,
-	    s->hub->now);
-	buf_clear(&b);
-	if (r != CL_OK) {
+	if (HUB_ASK(s, WHO, &body, -1, hs_on_who) != CL_OK) {
 		hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_INTERNAL, "busy");
 		return HE_CLOSE;
 	}
@@ -186,16 +170,12 @@ hs_ask_who(struct hs *s, const char *handle)
 static void
 hf_report_lost(struct hs *s, struct hlog *h)
 {
-	struct buf b;
+	struct msg_session_handle body = { s->session, h->number };
 
 	hlog_shut(&s->hub->logs, h, s->hub->now);
 	hlog_report(h, s->hub->now, hs_report_progress, s->hub);
 	h->state = HS_FAILED;
-	buf_init(&b, 16);
-	buf_put_u64(&b, s->session);
-	buf_put_u64(&b, h->number);
-	(void)hub_send(s->hub, MSG_HANDLE_LOST, 0, &b, -1);
-	buf_clear(&b);
+	HUB_SEND(s->hub, HANDLE_LOST, &body);
 	log_info("handle-lost", "session=%llu handle=%s",
 	    (unsigned long long)s->session, log_q(h->id));
 }
@@ -206,7 +186,7 @@ hf_report_lost(struct hs *s, struct hlog *h)
 static void
 hf_reconcile(struct hs *s, const struct frame_heartbeat *beat)
 {
-	int64_t young = (int64_t)s->hub->conf.heartbeat_s * 1000;
+	int64_t young = (int64_t)s->hub->conf.net.heartbeat_s * 1000;
 	struct hlog *h = NULL;
 	size_t i;
 
@@ -328,16 +308,14 @@ hf_log_chunk(struct hs *s, const struct frame_env *env,
 }
 
 /* The word counts only beside figures that make sense. */
-static const char *
-hf_get_outcome(const struct frame_status_object *st)
+static int
+hf_is_disk_limit(const struct frame_status_object *st)
 {
 	const struct frame_disk_limit *d = st->disk_limit;
 
-	if (st->outcome == NULL || strcmp(st->outcome, "disk_limit") != 0 ||
-	    d == NULL || d->limit_mb <= 0 || d->limit_mb > 1048576 ||
-	    d->used_bytes <= d->limit_mb * 1048576)
-		return "";
-	return "disk_limit";
+	return st->outcome != NULL && strcmp(st->outcome, "disk_limit") == 0 &&
+	    d != NULL && d->limit_mb > 0 && d->limit_mb <= 1048576 &&
+	    d->used_bytes > d->limit_mb * 1048576;
 }
 
 static void
@@ -346,28 +324,20 @@ hf_put_status(struct hs *s, const struct frame_status *f, int state,
 {
 	const struct frame_status_object *st = &f->status;
 	char error[MAX_ERROR_TEXT_LEN + 1];
-	struct buf b;
+	struct msg_handle_status body = { .session = s->session,
+	    .handle = h->number, .state = state, .pid = st->pid,
+	    .exit_code = st->exit_code, .started_at = st->started_at,
+	    .finished_at = st->finished_at, .error = error,
+	    .disk_limit = hf_is_disk_limit(st),
+	    .final_offset = f->final_offset, .received = h->stored,
+	    .gapped = h->gapped };
 
 	CRASH_POINT("status.net");
 	hlog_redact_text(h, st->error != NULL ? st->error : "", error,
 	    sizeof(error));
 	/* The cut may have parted a character. */
 	error[utf8_cut(error, strlen(error))] = '\0';
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, s->session);
-	buf_put_u64(&b, h->number);
-	buf_put_u8(&b, (uint8_t)state);
-	buf_put_i64(&b, st->pid);
-	buf_put_i64(&b, st->exit_code);
-	buf_put_i64(&b, st->started_at);
-	buf_put_i64(&b, st->finished_at);
-	buf_put_str(&b, error);
-	buf_put_str(&b, hf_get_outcome(st));
-	buf_put_i64(&b, f->final_offset);
-	buf_put_u64(&b, h->stored);
-	buf_put_u8(&b, h->gapped);
-	(void)hub_send(s->hub, MSG_HANDLE_STATUS, 0, &b, -1);
-	buf_clear(&b);
+	HUB_SEND(s->hub, HANDLE_STATUS, &body);
 }
 
 /*

@@ -85,13 +85,10 @@ hs_fail(struct hs *s, int r)
 static void
 hs_report_echo(struct hs *s)
 {
-	struct buf b;
+	struct msg_session body = { s->session };
 
 	s->superseded = 0;
-	buf_init(&b, 8);
-	buf_put_u64(&b, s->session);
-	(void)hub_send(s->hub, MSG_SESSION_ECHO, 0, &b, -1);
-	buf_clear(&b);
+	HUB_SEND(s->hub, SESSION_ECHO, &body);
 	hs_set_dirty(s);
 }
 

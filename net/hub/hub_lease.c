@@ -24,7 +24,6 @@
 #include "hub_logredact.h"
 
 #define HS_REDACT_MAX (16 * 1048576)	/* what redact.h takes */
-#define HS_LEASE_TEXT 512
 
 void
 hs_redact_text(const struct hs *s, const char *text, char *dst, size_t dstlen)
@@ -63,67 +62,53 @@ hs_pick_names(char *dst[LEASE_NAMES_MAX], char **names, size_t n)
 	return k;
 }
 
-static void
-hs_cut_error(char *dst, size_t dstlen, const char *text)
-{
-	strlcpy(dst, text != NULL ? text : "", dstlen);
-	dst[utf8_cut(dst, strlen(dst))] = '\0';
-}
-
-static void
-hs_put_revoked(struct buf *b, const struct dev_revoked *f)
+void
+hs_send_revoked(struct hub *hub, uint64_t ask_id,
+    const struct msg_device_ans *ans, const struct dev_revoked *f)
 {
 	char *env[LEASE_NAMES_MAX], *killed[LEASE_NAMES_MAX];
 	char error[LEASE_ERROR_MAX + 1];
-	struct lease_revoked row;
+	struct msg_revoke_ans body = { .ans = *ans };
+	struct lease_revoked *rep = &body.report;	/* borrows only */
 
-	memset(&row, 0, sizeof(row));
 	if (f != NULL) {
-		row.known = f->known;
-		row.env_scrubbed = env;
-		row.nenv_scrubbed = hs_pick_names(env, f->env_scrubbed,
+		rep->known = f->known;
+		rep->env_scrubbed = env;
+		rep->nenv_scrubbed = hs_pick_names(env, f->env_scrubbed,
 		    f->nenv_scrubbed);
-		row.files_removed = f->files_removed > 0 ?
+		rep->files_removed = f->files_removed > 0 ?
 		    f->files_removed : 0;
-		row.egress_dropped = f->egress_dropped;
-		row.killed = killed;
-		row.nkilled = hs_pick_names(killed, f->killed, f->nkilled);
-		hs_cut_error(error, sizeof(error), f->error);
-		row.error = error;
+		rep->egress_dropped = f->egress_dropped;
+		rep->killed = killed;
+		rep->nkilled = hs_pick_names(killed, f->killed, f->nkilled);
+		hs_cut(error, sizeof(error), f->error);
+		rep->error = error;
 	}
-	field_put(&lease_revoked_table, &row, b);	/* borrows only */
-}
-
-static void
-hs_put_refreshed(struct buf *b, const struct dev_refreshed *f)
-{
-	char *handles[LEASE_NAMES_MAX];
-	char error[LEASE_ERROR_MAX + 1];
-	struct lease_refreshed row;
-
-	memset(&row, 0, sizeof(row));
-	if (f != NULL) {
-		row.known = f->known;
-		row.files_rewritten = f->files_rewritten > 0 ?
-		    f->files_rewritten : 0;
-		row.handles = handles;
-		row.nhandles = hs_pick_names(handles, f->handles,
-		    f->nhandles);
-		row.eventual = f->eventual;
-		row.unsupported = f->unsupported;
-		hs_cut_error(error, sizeof(error), f->error);
-		row.error = error;
-	}
-	field_put(&lease_refreshed_table, &row, b);
+	(void)hub_send(hub, MSG_REVOKE_ANS, ask_id, &body, -1);
 }
 
 void
-hs_put_report(struct buf *b, uint32_t type, const void *report)
+hs_send_refreshed(struct hub *hub, uint64_t ask_id,
+    const struct msg_device_ans *ans, const struct dev_refreshed *f)
 {
-	if (type == MSG_REVOKE)
-		hs_put_revoked(b, report);
-	else if (type == MSG_REFRESH)
-		hs_put_refreshed(b, report);
+	char *handles[LEASE_NAMES_MAX];
+	char error[LEASE_ERROR_MAX + 1];
+	struct msg_refresh_ans body = { .ans = *ans };
+	struct lease_refreshed *rep = &body.report;
+
+	if (f != NULL) {
+		rep->known = f->known;
+		rep->files_rewritten = f->files_rewritten > 0 ?
+		    f->files_rewritten : 0;
+		rep->handles = handles;
+		rep->nhandles = hs_pick_names(handles, f->handles,
+		    f->nhandles);
+		rep->eventual = f->eventual;
+		rep->unsupported = f->unsupported;
+		hs_cut(error, sizeof(error), f->error);
+		rep->error = error;
+	}
+	(void)hub_send(hub, MSG_REFRESH_ANS, ask_id, &body, -1);
 }
 
 /* --------------------------------------------------------------- messages */
@@ -135,16 +120,16 @@ hs_lease_fatal(const struct imsg *m, int r)
 	    cl_errname(r));
 }
 
-static void
-hs_on_redact(struct hub *hub, struct imsg *m)
+void
+hs_on_handle_redact(struct hub *hub, struct imsg *m,
+    struct msg_handle_redact *v)
 {
-	struct hlog *h = hlog_find(&hub->logs, buf_get_u64(&m->body));
-	uint32_t len = buf_get_u32(&m->body);
+	struct hlog *h = hlog_find(&hub->logs, v->handle);
+	size_t len = (size_t)v->len;
 	uint8_t *data;
 	int r;
 
-	if ((r = buf_end(&m->body)) != CL_OK ||
-	    (r = util_load_memfd(m->fd, len, HS_REDACT_MAX, &data)) != CL_OK)
+	if ((r = util_load_memfd(m->fd, len, HS_REDACT_MAX, &data)) != CL_OK)
 		hs_lease_fatal(m, r);
 	r = h != NULL ? hlog_add_redactions(h, data, len) : CL_OK;
 	freezero(data, len);
@@ -159,54 +144,33 @@ hs_on_redact(struct hub *hub, struct imsg *m)
 		hs_lease_fatal(m, r);
 }
 
-/* The session a request is for; NULL when it was answered. */
-static struct hs *
-hs_find_live(struct hub *hub, const struct imsg *m, uint64_t session)
+void
+hs_on_revoke(struct hub *hub, struct imsg *m, struct msg_revoke *v)
 {
-	struct hs *s = hs_find(&hub->sessions, session);
-
-	if (s != NULL && s->state == HST_LIVE)
-		return s;
-	hs_send_failure(hub, m->type, m->id, 0, RES_SESSION_CLOSED,
-	    "the connection was lost");
-	return NULL;
-}
-
-static void
-hs_on_revoke(struct hub *hub, struct imsg *m)
-{
-	char lease[MAX_ID_LEN + 1], grant[MAX_ID_LEN + 1];
-	char reason[HS_LEASE_TEXT + 1];
-	struct lease_revoke f = { lease, grant, reason, NULL };
-	uint64_t session = buf_get_u64(&m->body);
+	struct lease_revoke f = { .lease_id = (char *)(uintptr_t)v->lease,
+	    .grant_id = (char *)(uintptr_t)v->grant,
+	    .reason = (char *)(uintptr_t)v->reason };
 	struct hs *s;
-	int action;
 
-	buf_get_str(&m->body, lease, sizeof(lease) - 1);
-	buf_get_str(&m->body, grant, sizeof(grant) - 1);
-	action = buf_get_u8(&m->body);
-	buf_get_str(&m->body, reason, sizeof(reason) - 1);
-	if (buf_end(&m->body) != CL_OK || lease[0] == '\0')
+	if (v->lease[0] == '\0')
 		hs_lease_fatal(m, CL_FORMAT);
-	f.action = (char *)(uintptr_t)(action == REVOKE_KILL ? "kill" :
+	f.action = (char *)(uintptr_t)(v->action == REVOKE_KILL ? "kill" :
 	    "scrub");
-	if ((s = hs_find_live(hub, m, session)) != NULL)
+	if ((s = hs_find_live(hub, m, v->session)) != NULL)
 		hs_start_request(s, m, 0, NULL, &f);
 }
 
-static void
-hs_on_refresh(struct hub *hub, struct imsg *m)
+void
+hs_on_refresh(struct hub *hub, struct imsg *m, struct msg_session_memfd *v)
 {
 	struct lease_refresh f;
-	uint64_t session = buf_get_u64(&m->body);
-	uint32_t len = buf_get_u32(&m->body);
+	size_t len = (size_t)v->len;
 	uint8_t *data;
 	struct buf b;
 	struct hs *s;
 	int r;
 
-	if ((r = buf_end(&m->body)) != CL_OK ||
-	    (r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != CL_OK)
+	if ((r = util_load_memfd(m->fd, len, MAX_SPEC_LEN, &data)) != CL_OK)
 		hs_lease_fatal(m, r);
 	buf_init_read(&b, data, len);
 	if ((r = field_get(&lease_refresh_table, &b, &f)) == CL_OK &&
@@ -215,23 +179,8 @@ hs_on_refresh(struct hub *hub, struct imsg *m)
 	freezero(data, len);
 	if (r != CL_OK)
 		hs_lease_fatal(m, r);
-	if ((s = hs_find_live(hub, m, session)) != NULL)
+	if ((s = hs_find_live(hub, m, v->session)) != NULL)
 		hs_start_request(s, m, 0, NULL, &f);
 	field_clear(&lease_refresh_table, &f);	/* wipes */
 }
 
-void
-hs_on_lease(struct hub *hub, struct imsg *m)
-{
-	switch (m->type) {
-	case MSG_HANDLE_REDACT:
-		hs_on_redact(hub, m);
-		break;
-	case MSG_REVOKE:
-		hs_on_revoke(hub, m);
-		break;
-	default:
-		hs_on_refresh(hub, m);
-		break;
-	}
-}

@@ -133,7 +133,7 @@ hl_on_connection(struct hub *hub, const struct hl *l, int fd,
 	port = sa->sa_family == AF_INET ?
 	    ntohs(((const struct sockaddr_in *)(const void *)sa)->sin_port) :
 	    ntohs(((const struct sockaddr_in6 *)(const void *)sa)->sin6_port);
-	if (hub->sessions.nyoung >= hub->conf.max_pending &&
+	if (hub->sessions.nyoung >= (size_t)hub->conf.net.max_pending &&
 	    !hs_evict(hub)) {
 		hl_log_refused(hub, &addr, "MaxPending");
 		close(fd);

@@ -70,17 +70,17 @@ hlog_set_busy(struct hlog_table *t, struct hlog *h)
 
 int
 hlog_open(struct hlog_table *t, struct hlog_ids *ids,
-    const struct hlog_open *o, struct hlog **hp)
+    const struct msg_handle_open *o, struct hlog **hp)
 {
 	struct hlog *h;
 
 	*hp = NULL;
 	if ((h = calloc(1, sizeof(*h))) == NULL ||
-	    (h->id = strdup(o->id)) == NULL) {
+	    (h->id = strdup(o->handle_id)) == NULL) {
 		free(h);
 		return CL_NOMEM;
 	}
-	h->number = o->number;
+	h->number = o->handle;
 	h->session = o->session;
 	h->log_fd = h->index_fd = -1;
 	h->state = (uint8_t)o->state;

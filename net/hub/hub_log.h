@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/msg/msgcat.h"
 #include "common/output/logindex.h"
 
 #define HLOG_PENDING_MAX 262144		/* waiting bytes of one handle */
@@ -105,16 +106,6 @@ struct hlog_table {
 	size_t waiting_len;
 };
 
-struct hlog_open {
-	uint64_t number;
-	uint64_t session;
-	const char *id;
-	uint64_t received;
-	int state;
-	int gapped;
-	uint64_t log_limit;
-};
-
 /* One decoded log_chunk. */
 struct hlog_chunk {
 	uint64_t off;
@@ -134,7 +125,7 @@ void hlog_clear(struct hlog_table *t);
  * the caller first (hlog_close).
  */
 int hlog_open(struct hlog_table *t, struct hlog_ids *ids,
-    const struct hlog_open *o, struct hlog **hp);
+    const struct msg_handle_open *o, struct hlog **hp);
 /* 1: it is open for output and has no files (HANDLE_FILES). */
 int hlog_needs_files(const struct hlog *h);
 /* The first file (HANDLE_LOG).  Takes fd. */

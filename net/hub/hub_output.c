@@ -25,15 +25,11 @@
 void
 hs_report_progress(void *ctx, struct hlog *h)
 {
-	struct buf b;
+	struct msg_handle_progress body = { .handle = h->number,
+	    .received = h->stored, .gapped = h->gapped };
 
-	buf_init(&b, 32);
-	buf_put_u64(&b, h->number);
-	buf_put_u64(&b, h->stored);
-	buf_put_u8(&b, h->gapped);
 	CRASH_POINT("log.told");
-	(void)hub_send(ctx, MSG_HANDLE_PROGRESS, 0, &b, -1);
-	buf_clear(&b);
+	HUB_SEND(ctx, HANDLE_PROGRESS, &body);
 }
 
 int
@@ -96,33 +92,26 @@ hs_end_later(struct hs *s)
  * memory, as for a disk that fails, and is not acknowledged.
  */
 static void
-hs_on_files(void *ctx, uint64_t conn, struct imsg *m)
+hs_on_files(void *ctx, uint64_t conn, union msg_any *v)
 {
 	struct hub *hub = ctx;
+	const struct msg_handle_files_ans *ans = v != NULL ?
+	    &v->HANDLE_FILES_ANS : NULL;
 	struct hs *s = hs_find_conn(&hub->sessions, conn);
-	struct hlog *h = NULL;
-	uint64_t number = 0;
-	int result = FILES_LATER;
+	struct hlog *h = ans != NULL ? hlog_find(&hub->logs, ans->handle) :
+	    NULL;
 
-	if (m != NULL) {
-		number = buf_get_u64(&m->body);
-		h = hlog_find(&hub->logs, number);
-		result = buf_get_u8(&m->body);
-		if (buf_end(&m->body) != CL_OK)
-			fatal("monitor-message",
-			    "type=HANDLE_FILES_ANS reason=malformed");
-	}
 	if (h != NULL) {
 		h->ask_at = h->opened ? 0 : hub->now + HS_AGAIN_MS;
-		if (result == FILES_GONE)
+		if (ans->result == FILES_GONE)
 			hlog_shut(&hub->logs, h, hub->now);
 	}
 	if (s == NULL || s->state != HST_LIVE || s->files_of == 0 ||
-	    (m != NULL && s->files_of != number))
+	    (ans != NULL && s->files_of != ans->handle))
 		return;
 	s->paused = 0;
 	s->files_of = 0;
-	if (m == NULL) {
+	if (ans == NULL) {
 		hs_end_later(s);
 		return;
 	}
@@ -134,16 +123,10 @@ hs_on_files(void *ctx, uint64_t conn, struct imsg *m)
 int
 hs_ask_files(struct hs *s, struct hlog *h, int renew)
 {
-	struct buf b;
-	int r;
+	struct msg_handle_files body = { .session = s->session,
+	    .handle = h->number, .renew = renew };
+	int r = HUB_ASK(s, HANDLE_FILES, &body, -1, hs_on_files);
 
-	buf_init(&b, 17);
-	buf_put_u64(&b, s->session);
-	buf_put_u64(&b, h->number);
-	buf_put_u8(&b, (uint8_t)renew);
-	r = ask_start(&s->hub->asks, &s->asks, MSG_HANDLE_FILES, &b, -1,
-	    hs_on_files, s->hub->now);
-	buf_clear(&b);
 	h->ask_at = s->hub->now + (r == CL_OK ? HS_ASK_MS : HS_AGAIN_MS);
 	return r;
 }

@@ -10,6 +10,7 @@
 #include "hub_session.h"
 
 #include <bsd/stdlib.h>
+#include <bsd/string.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,7 +45,6 @@ static const struct hs_kind {
 } hs_kinds[] = {
 	{ MSG_START, FRAME_START, FRAME_STARTED, 0 },
 	{ MSG_SIGNAL, FRAME_SIGNAL, FRAME_STATUS, SIGNAL_TIMEOUT_MS },
-	{ MSG_QUERY, FRAME_STATUS_REQ, FRAME_STATUS, STATUS_TIMEOUT_MS },
 	{ MSG_INVENTORY, FRAME_INVENTORY_REQ, FRAME_INVENTORY,
 	    INVENTORY_TIMEOUT_MS },
 	{ MSG_REVOKE, FRAME_REVOKE, FRAME_REVOKED, REVOKE_TIMEOUT_MS },
@@ -65,57 +65,49 @@ hs_find_kind(uint32_t type)
 
 /* ---------------------------------------------------------------- answers */
 
-struct hs_result {
-	int result;		/* RES_* */
-	const char *code;
-	const char *text;
-	int64_t pid;
-	int64_t started_at;
-	const void *report;	/* of REVOKE, REFRESH; NULL: none came */
-};
-
 void
-hs_put_cut(struct buf *b, const char *text, size_t max)
+hs_cut(char *dst, size_t dstlen, const char *text)
 {
-	char copy[MAX_ERROR_TEXT_LEN + 1];
-	size_t len = text != NULL ? strlen(text) : 0;
-
-	if (len > max)
-		len = utf8_cut(text, max);
-	if (len > 0)
-		memcpy(copy, text, len);
-	copy[len] = '\0';
-	buf_put_str(b, copy);
+	strlcpy(dst, text != NULL ? text : "", dstlen);
+	dst[utf8_cut(dst, strlen(dst))] = '\0';
 }
 
+/* reply: the frame that answers; NULL: there is none. */
 static void
-hs_send_result(struct hub *hub, uint32_t type, uint64_t ask_id,
-    uint64_t handle, const struct hs_result *res)
+hs_send_answer(struct hub *hub, uint32_t type, uint64_t ask_id,
+    const struct msg_device_ans *ans, const void *reply)
 {
-	struct buf b;
+	const struct frame_started *f = reply;
+	struct msg_start_ans start = { .ans = *ans,
+	    .started_at = UTIL_TIME_ZERO };
 
-	buf_init(&b, MSG_BODY_MAX);
-	if (type == MSG_START)
-		buf_put_u64(&b, handle);
-	buf_put_u8(&b, (uint8_t)res->result);
-	hs_put_cut(&b, res->code, HS_CODE_MAX);
-	hs_put_cut(&b, res->text, MAX_ERROR_TEXT_LEN);
-	if (type == MSG_START) {
-		buf_put_i64(&b, res->pid);
-		buf_put_i64(&b, res->started_at);
+	switch (type) {
+	case MSG_START:
+		if (f != NULL) {
+			start.pid = f->pid;
+			start.started_at = f->started_at;
+		}
+		(void)hub_send(hub, MSG_START_ANS, ask_id, &start, -1);
+		break;
+	case MSG_REVOKE:
+		hs_send_revoked(hub, ask_id, ans, reply);
+		break;
+	case MSG_REFRESH:
+		hs_send_refreshed(hub, ask_id, ans, reply);
+		break;
+	default:	/* SIGNAL, INVENTORY */
+		(void)hub_send(hub, type + 1, ask_id, ans, -1);
+		break;
 	}
-	hs_put_report(&b, type, res->report);
-	(void)hub_send(hub, type + 1, ask_id, &b, -1);
-	buf_clear(&b);
 }
 
 void
-hs_send_failure(struct hub *hub, uint32_t type, uint64_t ask_id,
-    uint64_t handle, int result, const char *text)
+hs_send_failure(struct hub *hub, uint32_t type, uint64_t ask_id, int result,
+    const char *text)
 {
-	struct hs_result res = { result, "", text, 0, UTIL_TIME_ZERO, NULL };
+	struct msg_device_ans ans = { .result = result, .text = text };
 
-	hs_send_result(hub, type, ask_id, handle, &res);
+	hs_send_answer(hub, type, ask_id, &ans, NULL);
 }
 
 static void
@@ -130,41 +122,41 @@ hs_del_request(struct hs *s, struct hs_request *q)
 /* Answer and forget.  What a device says of its own may hold a value that
  * was lent to it. */
 static void
-hs_end_request(struct hs *s, struct hs_request *q, const struct hs_result *res)
+hs_end_request(struct hs *s, struct hs_request *q,
+    const struct msg_device_ans *ans, const void *reply)
 {
-	char text[MAX_ERROR_TEXT_LEN + 1];
-	struct hs_result clean = *res;
+	char code[HS_CODE_MAX + 1], text[MAX_ERROR_TEXT_LEN + 1] = "";
+	struct msg_device_ans clean = { ans->result, code, text };
 
-	if (res->text[0] != '\0') {
-		hs_redact_text(s, res->text, text, sizeof(text));
-		clean.text = text;
-	}
+	hs_cut(code, sizeof(code), ans->code);
+	if (ans->text != NULL && ans->text[0] != '\0')
+		hs_redact_text(s, ans->text, text, sizeof(text));
 	if (!q->gone)
-		hs_send_result(s->hub, q->type, q->ask_id, q->handle, &clean);
+		hs_send_answer(s->hub, q->type, q->ask_id, &clean, reply);
 	hs_del_request(s, q);
 }
 
 void
 hs_clear_requests(struct hs *s)
 {
-	struct hs_result res = { RES_SESSION_CLOSED, "",
-		"the connection was lost", 0, UTIL_TIME_ZERO, NULL };
+	struct msg_device_ans ans = { .result = RES_SESSION_CLOSED,
+	    .text = "the connection was lost" };
 	struct hs_request *q;
 
 	while ((q = TAILQ_FIRST(&s->requests)) != NULL)
-		hs_end_request(s, q, &res);
+		hs_end_request(s, q, &ans, NULL);
 }
 
 void
 hs_expire_requests(struct hs *s, int64_t now)
 {
-	struct hs_result res = { RES_TIMEOUT, "",
-		"the device did not answer in time", 0, UTIL_TIME_ZERO, NULL };
+	struct msg_device_ans ans = { .result = RES_TIMEOUT,
+	    .text = "the device did not answer in time" };
 	struct hs_request *q, *next;
 
 	TAILQ_FOREACH_SAFE(q, &s->requests, link, next)
 		if (q->deadline != 0 && q->deadline <= now)
-			hs_end_request(s, q, &res);
+			hs_end_request(s, q, &ans, NULL);
 }
 
 void
@@ -194,58 +186,56 @@ hs_kill_late(struct hs *s, const char *handle)
 }
 
 static void
-hs_on_started(struct hs *s, struct hs_request *q, const struct frame_env *env,
-    const struct frame_started *f)
+hs_take_started(struct hs *s, struct hs_request *q,
+    const struct frame_env *env, const struct frame_started *f)
 {
-	struct hs_result res = { RES_OK, "", "", f->pid, f->started_at, NULL };
+	struct msg_device_ans ans = { .result = RES_OK };
 	struct hlog *h = hlog_find(&s->hub->logs, q->handle);
 
 	CRASH_POINT("started.net");
 	if (f->error != NULL && f->error[0] != '\0') {
-		res.result = RES_NOT_STARTED;
-		res.text = f->error;
+		ans.result = RES_NOT_STARTED;
+		ans.text = f->error;
 	} else if (q->gone)
 		hs_kill_late(s, env->handle);
 	else if (h != NULL && !h->closed && h->state == HS_PENDING) {
 		h->state = HS_RUNNING;
 		h->running_at = s->hub->now;
 	}
-	hs_end_request(s, q, &res);
+	hs_end_request(s, q, &ans, f);
 }
 
 static void
-hs_on_inventory(struct hs *s, struct hs_request *q,
+hs_take_inventory(struct hs *s, struct hs_request *q,
     const struct frame_inventory *f)
 {
-	struct hs_result res = { RES_OK, "", "", 0, UTIL_TIME_ZERO, NULL };
+	struct msg_device_ans ans = { .result = RES_OK };
+	struct msg_session_memfd body = { .session = s->session };
 	struct caps_blob blob = { .caps = f->capabilities };
-	struct buf body, bulk;
+	struct buf bulk;
 	struct jsonw w;
-	int fd = -1, r;
+	int fd, r;
 
 	caps_clean(&blob.caps);
 	jsonw_init(&w, MAX_FRAME_LEN, 0);
 	caps_format_json(&blob.caps, &w);
 	blob.caps_json = w.data;
 	buf_init(&bulk, 3 * MAX_FRAME_LEN);
-	buf_init(&body, 12);
 	if ((r = jsonw_error(&w)) == CL_OK) {
 		field_put(&caps_blob_table, &blob, &bulk);
+		body.len = bulk.len;
 		if ((r = buf_error(&bulk)) == CL_OK)
 			r = util_make_memfd(bulk.data, bulk.len, &fd);
 	}
-	if (r == CL_OK) {
-		buf_put_u64(&body, s->session);
-		buf_put_u32(&body, (uint32_t)bulk.len);
+	if (r == CL_OK)
 		(void)hub_send(s->hub, MSG_CAPS, 0, &body, fd);
-	} else {
-		res.result = RES_PROTOCOL;
-		res.text = "the inventory is too large";
+	else {
+		ans.result = RES_PROTOCOL;
+		ans.text = "the inventory is too large";
 	}
 	jsonw_clear(&w);
 	buf_clear(&bulk);
-	buf_clear(&body);
-	hs_end_request(s, q, &res);
+	hs_end_request(s, q, &ans, NULL);
 }
 
 static struct hs_request *
@@ -277,30 +267,30 @@ int
 hs_answer_request(struct hs *s, const struct frame_env *env,
     const void *payload, const char *bad)
 {
-	struct hs_result res = { RES_OK, "", "", 0, UTIL_TIME_ZERO, NULL };
+	struct msg_device_ans ans = { .result = RES_OK };
 	const struct frame_error *e = payload;
 	struct hs_request *q;
 
 	if (env->id[0] == '\0' || (q = hs_find_request(s, env->id)) == NULL)
 		return 0;
 	if (env->type == FRAME_ERROR && payload != NULL) {
-		res.result = RES_ERROR_FRAME;
-		res.code = e->code;
-		res.text = e->message;
+		ans.result = RES_ERROR_FRAME;
+		ans.code = e->code;
+		ans.text = e->message;
+		payload = NULL;
 	} else if (payload == NULL || !hs_is_reply(s, q, env)) {
-		res.result = RES_PROTOCOL;
-		res.text = bad != NULL ? bad :
+		ans.result = RES_PROTOCOL;
+		ans.text = bad != NULL ? bad :
 		    "the device answered with another frame";
+		payload = NULL;
 	} else if (env->type == FRAME_STARTED) {
-		hs_on_started(s, q, env, payload);
+		hs_take_started(s, q, env, payload);
 		return 1;
 	} else if (env->type == FRAME_INVENTORY) {
-		hs_on_inventory(s, q, payload);
+		hs_take_inventory(s, q, payload);
 		return 1;
-	} else if (env->type == FRAME_REVOKED ||
-	    env->type == FRAME_SECRET_REFRESHED)
-		res.report = payload;
-	hs_end_request(s, q, &res);
+	}
+	hs_end_request(s, q, &ans, payload);
 	return 1;
 }
 
@@ -320,7 +310,7 @@ hs_start_request(struct hs *s, const struct imsg *m, uint64_t handle,
 
 	if (s->nrequests >= HS_MAX_REQUESTS ||
 	    (q = calloc(1, sizeof(*q))) == NULL) {
-		hs_send_failure(s->hub, m->type, m->id, handle, RES_PROTOCOL,
+		hs_send_failure(s->hub, m->type, m->id, RES_PROTOCOL,
 		    "too many requests to this device");
 		return;
 	}
@@ -329,7 +319,7 @@ hs_start_request(struct hs *s, const struct imsg *m, uint64_t handle,
 	    payload);
 	if (r != CL_OK) {
 		free(q);
-		hs_send_failure(s->hub, m->type, m->id, handle,
+		hs_send_failure(s->hub, m->type, m->id,
 		    r == CL_TOOBIG ? RES_TOO_BIG : RES_SESSION_CLOSED,
 		    r == CL_TOOBIG ? "the frame would exceed 1 MiB" :
 		    "the connection was lost");
@@ -347,7 +337,7 @@ hs_start_request(struct hs *s, const struct imsg *m, uint64_t handle,
 }
 
 void
-hs_send_start(struct hs *s, struct imsg *m, struct hlog *h, uint32_t len)
+hs_send_start(struct hs *s, struct imsg *m, struct hlog *h, size_t len)
 {
 	struct spec spec;
 	uint8_t *data;
@@ -363,7 +353,7 @@ hs_send_start(struct hs *s, struct imsg *m, struct hlog *h, uint32_t len)
 		spec_clear(&spec);
 	freezero(data, len);
 	if (r == CL_NOMEM) {
-		hs_send_failure(s->hub, m->type, m->id, h->number,
+		hs_send_failure(s->hub, m->type, m->id,
 		    RES_SESSION_CLOSED, "out of memory");
 		return;
 	}
@@ -372,58 +362,64 @@ hs_send_start(struct hs *s, struct imsg *m, struct hlog *h, uint32_t len)
 		    cl_errname(r));
 	free(spec.handle_id);
 	if ((spec.handle_id = strdup(h->id)) == NULL)
-		hs_send_failure(s->hub, m->type, m->id, h->number,
+		hs_send_failure(s->hub, m->type, m->id,
 		    RES_SESSION_CLOSED, "out of memory");
 	else
 		hs_start_request(s, m, h->number, h->id, &spec);
 	spec_clear(&spec);
 }
 
-static void
-hs_on_device_request(struct hub *hub, struct imsg *m)
+struct hs *
+hs_find_live(struct hub *hub, const struct imsg *m, uint64_t session)
 {
-	struct frame_signal sig = { NULL };
+	struct hs *s = hs_find(&hub->sessions, session);
+
+	if (s != NULL && s->state == HST_LIVE)
+		return s;
+	hs_send_failure(hub, m->type, m->id, RES_SESSION_CLOSED,
+	    "the connection was lost");
+	return NULL;
+}
+
+/* The same, which must have the handle. */
+static struct hs *
+hs_find_owner(struct hub *hub, const struct imsg *m, uint64_t session,
+    const struct hlog *h)
+{
+	return hs_find_live(hub, m, h != NULL && h->session == session ?
+	    session : 0);
+}
+
+void
+hs_on_start(struct hub *hub, struct imsg *m, struct msg_start *v)
+{
+	struct hlog *h = hlog_find(&hub->logs, v->handle);
+	struct hs *s = hs_find_owner(hub, m, v->session, h);
+
+	if (s != NULL && !hs_hold_start(s, m, h, (size_t)v->len))
+		hs_send_start(s, m, h, (size_t)v->len);
+}
+
+void
+hs_on_signal(struct hub *hub, struct imsg *m, struct msg_signal *v)
+{
+	struct frame_signal sig = { (char *)(uintptr_t)frame_signal_name(
+	    (int)v->sig) };
+	struct hlog *h = hlog_find(&hub->logs, v->handle);
+	struct hs *s = hs_find_owner(hub, m, v->session, h);
+
+	if (s != NULL)
+		hs_start_request(s, m, v->handle, h->id, &sig);
+}
+
+void
+hs_on_inventory(struct hub *hub, struct imsg *m, struct msg_session *v)
+{
 	struct frame_empty empty = { 0 };
-	uint64_t session, handle = 0;
-	uint32_t len = 0;
-	struct hlog *h;
 	struct hs *s;
 
-	session = buf_get_u64(&m->body);
-	if (m->type != MSG_INVENTORY)
-		handle = buf_get_u64(&m->body);
-	if (m->type == MSG_START)
-		len = buf_get_u32(&m->body);
-	if (m->type == MSG_SIGNAL)
-		sig.signal = (char *)(uintptr_t)frame_signal_name(
-		    buf_get_u8(&m->body));
-	if (buf_end(&m->body) != CL_OK)
-		fatal("monitor-message", "type=%s reason=malformed",
-		    msgcat_name(m->type));
-	s = hs_find(&hub->sessions, session);
-	h = hlog_find(&hub->logs, handle);
-	if (s == NULL || s->state != HST_LIVE ||
-	    (m->type != MSG_INVENTORY && (h == NULL ||
-	    h->session != session))) {
-		hs_send_failure(hub, m->type, m->id, handle,
-		    RES_SESSION_CLOSED, "the connection was lost");
-		return;
-	}
-	switch (m->type) {
-	case MSG_START:
-		if (!hs_hold_start(s, m, h, len))
-			hs_send_start(s, m, h, len);
-		break;
-	case MSG_SIGNAL:
-		hs_start_request(s, m, handle, h->id, &sig);
-		break;
-	case MSG_QUERY:
-		hs_start_request(s, m, handle, h->id, &empty);
-		break;
-	default:
+	if ((s = hs_find_live(hub, m, v->session)) != NULL)
 		hs_start_request(s, m, 0, NULL, &empty);
-		break;
-	}
 }
 
 /* ---------------------------------------------------------------- handles */
@@ -459,35 +455,26 @@ hs_drop_handle(struct hub *hub, struct hlog *h)
 	hs_answer_beat(s);
 }
 
-static void
-hs_on_handle_open(struct hub *hub, struct imsg *m)
+void
+hs_on_handle_open(struct hub *hub, struct imsg *m, struct msg_handle_open *v)
 {
-	char id[MAX_ID_LEN + 1];
-	struct hlog_open o = { .id = id };
 	struct hlog *h;
 	struct hs *s;
 
-	o.number = buf_get_u64(&m->body);
-	o.session = buf_get_u64(&m->body);
-	buf_get_str(&m->body, id, MAX_ID_LEN);
-	o.received = buf_get_u64(&m->body);
-	o.state = buf_get_u8(&m->body);
-	o.gapped = buf_get_bool(&m->body);
-	o.log_limit = buf_get_u64(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		fatal("monitor-message", "type=HANDLE_OPEN reason=malformed");
-	if ((h = hlog_find(&hub->logs, o.number)) != NULL) {
+	(void)m;
+	if ((h = hlog_find(&hub->logs, v->handle)) != NULL) {
 		/* It moves to a newer session: what is known goes to file. */
 		(void)hlog_flush(&hub->logs, h, hub->now);
 		hs_drop_handle(hub, h);
 	}
-	s = hs_find(&hub->sessions, o.session);
+	s = hs_find(&hub->sessions, v->session);
 	if (s == NULL || hs_is_end(s->state) ||
-	    hlog_find_id(&s->logs, id) != NULL || !hs_evict_handle(s))
+	    hlog_find_id(&s->logs, v->handle_id) != NULL ||
+	    !hs_evict_handle(s))
 		return;		/* its session is over; so is this */
-	if (hlog_open(&hub->logs, &s->logs, &o, &h) != CL_OK) {
+	if (hlog_open(&hub->logs, &s->logs, v, &h) != CL_OK) {
 		log_error("handle-open", "handle=%s reason=out-of-memory",
-		    log_q(id));
+		    log_q(v->handle_id));
 		return;
 	}
 	s->nlogs++;
@@ -498,78 +485,63 @@ hs_on_handle_open(struct hub *hub, struct imsg *m)
 	}
 }
 
+void
+hs_on_handle_log(struct hub *hub, struct imsg *m, struct msg_handle *v)
+{
+	struct hlog *h = hlog_find(&hub->logs, v->handle);
+
+	if (h != NULL)
+		hlog_set_log(&hub->logs, h, imsg_take_fd(m));
+}
+
 /*
  * An index that makes no sense is begun anew, with its log; what the device
  * still has it sends again.  The disk that fails is asked again later.
  */
-static void
-hs_set_index(struct hub *hub, struct hlog *h, int fd)
+void
+hs_on_handle_index(struct hub *hub, struct imsg *m, struct msg_handle *v)
 {
-	struct hs *s = hs_find(&hub->sessions, h->session);
-	int r = hlog_set_index(&hub->logs, h, fd);
+	struct hlog *h = hlog_find(&hub->logs, v->handle);
+	struct hs *s;
+	int r;
 
+	if (h == NULL)
+		return;
+	r = hlog_set_index(&hub->logs, h, imsg_take_fd(m));
 	if (r == CL_OK || r == CL_STATE)
 		return;
 	log_error("handle-index", "handle=%s reason=%s", log_q(h->id),
 	    cl_strerror(r));
-	if (r == CL_FORMAT && s != NULL)
+	if (r == CL_FORMAT &&
+	    (s = hs_find(&hub->sessions, h->session)) != NULL)
 		(void)hs_ask_files(s, h, 1);
 }
 
-static void
-hs_on_handle(struct hub *hub, struct imsg *m)
+void
+hs_on_handle_shut(struct hub *hub, struct imsg *m, struct msg_handle *v)
 {
-	struct hlog *h = hlog_find(&hub->logs, buf_get_u64(&m->body));
+	struct hlog *h = hlog_find(&hub->logs, v->handle);
 	struct hs *s;
 
-	if (buf_end(&m->body) != CL_OK)
-		fatal("monitor-message", "type=%s reason=malformed",
-		    msgcat_name(m->type));
+	(void)m;
 	if (h == NULL)
 		return;
-	switch (m->type) {
-	case MSG_HANDLE_LOG:
-		hlog_set_log(&hub->logs, h, imsg_take_fd(m));
-		break;
-	case MSG_HANDLE_INDEX:
-		hs_set_index(hub, h, imsg_take_fd(m));
-		break;
-	case MSG_HANDLE_SHUT:
-		hlog_shut(&hub->logs, h, hub->now);
-		if ((s = hs_find(&hub->sessions, h->session)) == NULL)
-			break;
-		if (h->ended) {
-			hs_confirm_end(s, h);
-			hs_answer_beat(s);
-		} else
-			hs_forget_handle(s, h->number);
-		break;
-	default:
-		hs_drop_handle(hub, h);
-		break;
-	}
+	hlog_shut(&hub->logs, h, hub->now);
+	if ((s = hs_find(&hub->sessions, h->session)) == NULL)
+		return;
+	if (h->ended) {
+		hs_confirm_end(s, h);
+		hs_answer_beat(s);
+	} else
+		hs_forget_handle(s, h->number);
 }
 
 void
-hs_on_request(struct hub *hub, struct imsg *m)
+hs_on_handle_forget(struct hub *hub, struct imsg *m, struct msg_handle *v)
 {
-	switch (m->type) {
-	case MSG_HANDLE_OPEN:
-		hs_on_handle_open(hub, m);
-		break;
-	case MSG_HANDLE_LOG:
-	case MSG_HANDLE_INDEX:
-	case MSG_HANDLE_SHUT:
-	case MSG_HANDLE_FORGET:
-		hs_on_handle(hub, m);
-		break;
-	case MSG_HANDLE_REDACT:
-	case MSG_REVOKE:
-	case MSG_REFRESH:
-		hs_on_lease(hub, m);
-		break;
-	default:
-		hs_on_device_request(hub, m);
-		break;
-	}
+	struct hlog *h = hlog_find(&hub->logs, v->handle);
+
+	(void)m;
+	if (h != NULL)
+		hs_drop_handle(hub, h);
 }

@@ -27,70 +27,41 @@
 
 /* --------------------------------------------------------------- messages */
 
-static void
-hs_on_work(struct hub *hub, struct imsg *m)
+void
+hs_on_handle_work(struct hub *hub, struct imsg *m, struct msg_handle_work *v)
 {
-	char branch[WORK_BRANCH_MAX + 1], failure[160];
-	struct hlog *h;
-	uint64_t cap;
-	int asked, seeded, over;
+	struct hlog *h = hlog_find(&hub->logs, v->handle);
 
-	h = hlog_find(&hub->logs, buf_get_u64(&m->body));
-	asked = buf_get_u8(&m->body);
-	cap = buf_get_u64(&m->body);
-	seeded = buf_get_bool(&m->body);
-	over = buf_get_bool(&m->body);
-	buf_get_str(&m->body, branch, sizeof(branch) - 1);
-	buf_get_str(&m->body, failure, sizeof(failure) - 1);
-	if (buf_end(&m->body) != CL_OK || asked > WORK_UNKNOWN)
-		fatal("monitor-message", "type=HANDLE_WORK reason=malformed");
+	(void)m;
 	if (h == NULL)
 		return;
 	htake_free(h->take);
-	if ((h->take = htake_new(asked, cap, seeded, over, branch,
-	    failure)) == NULL)
+	if ((h->take = htake_new(v)) == NULL)
 		log_error("handle-work", "handle=%s reason=out-of-memory",
 		    log_q(h->id));
 }
 
-static void
-hs_on_result_file(struct hub *hub, struct imsg *m)
+void
+hs_on_result_file(struct hub *hub, struct imsg *m, struct msg_handle *v)
 {
-	struct hlog *h = hlog_find(&hub->logs, buf_get_u64(&m->body));
+	struct hlog *h = hlog_find(&hub->logs, v->handle);
 
-	if (buf_end(&m->body) != CL_OK)
-		fatal("monitor-message", "type=RESULT_FILE reason=malformed");
 	if (h == NULL || h->take == NULL)
 		return;
 	if (htake_set_file(h->take, imsg_take_fd(m)) != CL_OK)
 		fatal("monitor-message", "type=RESULT_FILE reason=no file");
 }
 
-void
-hs_on_work_message(struct hub *hub, struct imsg *m)
-{
-	if (m->type == MSG_HANDLE_WORK)
-		hs_on_work(hub, m);
-	else if (m->type == MSG_RESULT_FILE)
-		hs_on_result_file(hub, m);
-	else
-		hs_on_branch_file(hub, m);
-}
-
 static void
 hs_report_failed(struct hs *s, const struct hlog *h)
 {
-	struct buf b;
+	struct msg_result_failed body = { s->session, h->number,
+	    h->take->failure };
 
 	log_warn("result-failed", "session=%llu handle=%s reason=%s",
 	    (unsigned long long)s->session, log_q(h->id),
 	    log_q(h->take->failure));
-	buf_init(&b, 512);
-	buf_put_u64(&b, s->session);
-	buf_put_u64(&b, h->number);
-	buf_put_str(&b, h->take->failure);
-	(void)hub_send(s->hub, MSG_RESULT_FAILED, 0, &b, -1);
-	buf_clear(&b);
+	HUB_SEND(s->hub, RESULT_FAILED, &body);
 }
 
 static void
@@ -105,7 +76,7 @@ hs_fail_take(struct hs *s, struct hlog *h, const char *why)
  * s->msg; NULL: it went, or it is closed because none came.
  */
 static struct hs *
-hs_find_waiting(struct hub *hub, uint64_t conn, const struct imsg *m,
+hs_find_waiting(struct hub *hub, uint64_t conn, const union msg_any *v,
     struct frame_env *env)
 {
 	struct hs *s = hs_find_conn(&hub->sessions, conn);
@@ -113,7 +84,7 @@ hs_find_waiting(struct hub *hub, uint64_t conn, const struct imsg *m,
 	if (s == NULL || s->state != HST_LIVE || !s->paused)
 		return NULL;
 	s->paused = 0;
-	if (m != NULL && frame_decode_envelope(&hub->jx, s->msg, s->msg_len,
+	if (v != NULL && frame_decode_envelope(&hub->jx, s->msg, s->msg_len,
 	    env) == CL_OK)
 		return s;
 	hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_INTERNAL, "busy");
@@ -124,7 +95,7 @@ hs_find_waiting(struct hub *hub, uint64_t conn, const struct imsg *m,
 /* The monitor has no descriptor or no disk for it now: for a while that is
  * a pause, and then it fails.  1: it is judged again later. */
 static int
-hs_is_later(struct hs *s, struct hlog *h, int verdict)
+hs_is_later(struct hs *s, struct hlog *h, int64_t verdict)
 {
 	int64_t now = s->hub->now;
 
@@ -146,44 +117,37 @@ hs_is_later(struct hs *s, struct hlog *h, int verdict)
 /* ----------------------------------------------------------- result_chunk */
 
 static void
-hs_use_grant(struct hs *s, struct hlog *h, int verdict, uint32_t granted)
+hs_use_grant(struct hs *s, struct hlog *h, const struct msg_result_take_ans *v)
 {
 	struct htake *t = h->take;
 
-	if (verdict == TAKE_AGENT)
+	if (v->result == TAKE_AGENT)
 		hs_fail_take(s, h, "the room for this device's returned work "
 		    "is used up (WriteBackBudget)");
-	else if (verdict == TAKE_TOTAL)
+	else if (v->result == TAKE_TOTAL)
 		hs_fail_take(s, h, "the hub's room for returned work is used "
 		    "up (WriteBackTotal)");
-	else if (verdict != TAKE_OK || t->fd == -1 ||
-	    htake_grant(t, t->restarting, granted) != CL_OK)
+	else if (v->result != TAKE_OK || t->fd == -1 ||
+	    htake_grant(t, t->restarting, (uint32_t)v->granted) != CL_OK)
 		hs_fail_take(s, h, "the hub cannot store the bundle");
 	t->restarting = 0;
 }
 
 static void
-hs_on_taken(void *ctx, uint64_t conn, struct imsg *m)
+hs_on_taken(void *ctx, uint64_t conn, union msg_any *v)
 {
 	struct hub *hub = ctx;
 	struct frame_env env;
 	struct hlog *h;
 	struct hs *s;
-	uint32_t granted;
-	int verdict;
 
-	if ((s = hs_find_waiting(hub, conn, m, &env)) == NULL)
+	if ((s = hs_find_waiting(hub, conn, v, &env)) == NULL)
 		return;
-	verdict = buf_get_u8(&m->body);
-	granted = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		fatal("monitor-message",
-		    "type=RESULT_TAKE_ANS reason=malformed");
 	h = hlog_find_id(&s->logs, env.handle);
-	if (hs_is_later(s, h, verdict))
+	if (hs_is_later(s, h, v->RESULT_TAKE_ANS.result))
 		return;
 	if (h != NULL && h->take != NULL)
-		hs_use_grant(s, h, verdict, granted);
+		hs_use_grant(s, h, &v->RESULT_TAKE_ANS);
 	/* The chunk is judged once more, now with room or a reason. */
 	s->held = 1;
 	s->more = 1;
@@ -193,22 +157,15 @@ hs_on_taken(void *ctx, uint64_t conn, struct imsg *m)
 static enum hs_event
 hs_ask_room(struct hs *s, struct hlog *h, size_t len, int restart)
 {
+	struct msg_result_take body = { .session = s->session,
+	    .handle = h->number, .restart = restart };
 	uint32_t min, max;
-	struct buf b;
-	int r;
 
 	htake_get_need(len, &min, &max);
 	h->take->restarting = restart;
-	buf_init(&b, 32);
-	buf_put_u64(&b, s->session);
-	buf_put_u64(&b, h->number);
-	buf_put_u8(&b, (uint8_t)restart);
-	buf_put_u32(&b, min);
-	buf_put_u32(&b, max);
-	r = ask_start(&s->hub->asks, &s->asks, MSG_RESULT_TAKE, &b, -1,
-	    hs_on_taken, s->hub->now);
-	buf_clear(&b);
-	if (r != CL_OK) {
+	body.min = min;
+	body.max = max;
+	if (HUB_ASK(s, RESULT_TAKE, &body, -1, hs_on_taken) != CL_OK) {
 		hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_INTERNAL, "busy");
 		return HE_CLOSE;
 	}
@@ -261,49 +218,41 @@ enum hs_event
 hs_take_result(struct hs *s, const struct frame_env *env,
     const struct frame_result *f, struct hlog *h)
 {
+	struct msg_result_end body = { s->session, h->number, { 0 } };
+	struct work_end *end = &body.end;
 	char text[WORK_TEXT_MAX + 1];
-	struct work_end end;
 	const char *why;
-	struct buf b;
 
-	why = htake_end(h->take, h->closed, &f->result, &end);
+	why = htake_end(h->take, h->closed, &f->result, end);
 	if (why != NULL)
 		(void)hs_put_error(s, env->id, TAKE_REFUSED_CODE, "%s", why);
-	if (why != NULL && !end.failed)
+	if (why != NULL && !end->failed)
 		return HE_NONE;
-	hs_clean_prose(h, end.text != NULL ? end.text : "", text,
+	hs_clean_prose(h, end->text != NULL ? end->text : "", text,
 	    sizeof(text));
-	end.text = text;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, s->session);
-	buf_put_u64(&b, h->number);
-	field_put(&work_end_table, &end, &b);
-	(void)hub_send(s->hub, MSG_RESULT_END, 0, &b, -1);
-	buf_clear(&b);
+	end->text = text;
+	HUB_SEND(s->hub, RESULT_END, &body);
 	log_info("result", "session=%llu handle=%s mode=%s bytes=%llu "
 	    "failed=%d", (unsigned long long)s->session, log_q(h->id),
-	    log_q(end.mode), (unsigned long long)end.bytes, end.failed);
+	    log_q(end->mode), (unsigned long long)end->bytes, end->failed);
 	return HE_NONE;
 }
 
 /* --------------------------------------------------------- project_result */
 
 static void
-hs_on_project(void *ctx, uint64_t conn, struct imsg *m)
+hs_on_project(void *ctx, uint64_t conn, union msg_any *v)
 {
 	struct hub *hub = ctx;
 	struct frame_env env;
 	struct hs *s;
-	int verdict;
 
-	if ((s = hs_find_waiting(hub, conn, m, &env)) == NULL)
+	if ((s = hs_find_waiting(hub, conn, v, &env)) == NULL)
 		return;
-	verdict = buf_get_u8(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		fatal("monitor-message", "type=PROJECT_ANS reason=malformed");
-	if (hs_is_later(s, hlog_find_id(&s->logs, env.handle), verdict))
+	if (hs_is_later(s, hlog_find_id(&s->logs, env.handle),
+	    v->PROJECT_ANS.result))
 		return;
-	if (verdict != TAKE_OK)
+	if (v->PROJECT_ANS.result != TAKE_OK)
 		(void)hs_put_error(s, env.id, "protocol", "the hub has no "
 		    "room for this project result");
 	s->more = 1;
@@ -315,21 +264,15 @@ hs_send_project(struct hs *s, const struct frame_project_result *p,
     struct hlog *h)
 {
 	char error[WORK_PROJECT_ERROR_MAX + 1];
-	struct buf b;
+	struct msg_project body = { s->session, h->number, p->data_len,
+	    error };
 	int fd, r;
 
 	r = util_make_memfd(p->data, p->data_len, &fd);
 	if (r == CL_OK) {
 		hs_clean_prose(h, p->error != NULL ? p->error : "", error,
 		    sizeof(error));
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_u64(&b, s->session);
-		buf_put_u64(&b, h->number);
-		buf_put_u32(&b, (uint32_t)p->data_len);
-		buf_put_str(&b, error);
-		r = ask_start(&s->hub->asks, &s->asks, MSG_PROJECT, &b, fd,
-		    hs_on_project, s->hub->now);
-		buf_clear(&b);
+		r = HUB_ASK(s, PROJECT, &body, fd, hs_on_project);
 	}
 	if (r != CL_OK) {
 		hs_set_end(s, AGENT_UNREACHABLE, WS_CODE_INTERNAL, "busy");

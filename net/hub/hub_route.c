@@ -166,12 +166,12 @@ hr_is_listed(const struct hub_conf *conf, const struct hr_origin *o)
 	const char *text;
 	size_t i;
 
-	if (conf->external_origin != NULL &&
-	    hr_parse_origin(conf->external_origin, 1, &allowed) == CL_OK &&
+	if (conf->net.external_origin != NULL &&
+	    hr_parse_origin(conf->net.external_origin, 1, &allowed) == CL_OK &&
 	    hr_is_equal(o, &allowed))
 		return 1;
-	for (i = 0; i < conf->norigins; i++) {
-		text = conf->origins[i];
+	for (i = 0; i < conf->net.norigins; i++) {
+		text = conf->net.origins[i];
 		if (strstr(text, "://") != NULL) {
 			if (hr_parse_origin(text, 0, &allowed) != CL_OK)
 				continue;

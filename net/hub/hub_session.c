@@ -431,42 +431,34 @@ hs_settle_all(struct hub *hub)
 	return !TAILQ_EMPTY(&t->dirty) || !TAILQ_EMPTY(&t->waiting);
 }
 
-/* Frames of many sessions in one message (SESSION_SEEN). */
+/* Frames of many sessions in one message. */
 void
 hs_report_seen(struct hs *from, struct hs *last)
 {
-	struct hs *s = from, *to, *end = last != NULL ?
-	    TAILQ_NEXT(last, link) : NULL;
-	struct hub *hub;
-	unsigned int n;
-	struct buf b;
+	struct msg_seen seen[MAX_SEEN];
+	struct msg_session_seen body = { .seen = seen };
+	struct hs *s, *end = last != NULL ? TAILQ_NEXT(last, link) : NULL;
 
-	while (s != end) {
-		hub = s->hub;
-		for (n = 0, from = s, to = s; to != end && n < 1000;
-		    to = TAILQ_NEXT(to, link))
-			n += to->seen;
-		s = to;
-		if (n == 0)
+	for (s = from; s != end; s = TAILQ_NEXT(s, link)) {
+		if (!s->seen)
 			continue;
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_u16(&b, (uint16_t)n);
-		for (; from != to; from = TAILQ_NEXT(from, link)) {
-			if (!from->seen)
-				continue;
-			from->seen = 0;
-			buf_put_u64(&b, from->session);
-			buf_put_u32(&b, (uint32_t)(hub->now - from->seen_at));
+		s->seen = 0;
+		seen[body.nseen].session = s->session;
+		seen[body.nseen++].ago_ms =
+		    (uint64_t)(s->hub->now - s->seen_at);
+		if (body.nseen == MAX_SEEN) {
+			HUB_SEND(s->hub, SESSION_SEEN, &body);
+			body.nseen = 0;
 		}
-		(void)hub_send(hub, MSG_SESSION_SEEN, 0, &b, -1);
-		buf_clear(&b);
 	}
+	if (body.nseen > 0)
+		HUB_SEND(from->hub, SESSION_SEEN, &body);
 }
 
 static void
 hs_watch(struct hub *hub)
 {
-	int64_t silence = (int64_t)hub->conf.heartbeat_s * 1000 *
+	int64_t silence = (int64_t)hub->conf.net.heartbeat_s * 1000 *
 	    HEARTBEAT_MISSES;
 	struct hs *s, *next;
 

@@ -18,19 +18,18 @@
 #include <stdint.h>
 
 #include "common/base/secret.h"
+#include "common/msg/chan.h"
 #include "net/codec/frame.h"
 #include "net/conn/conn.h"
 #include "ask.h"
 #include "hub_conf.h"
 #include "hub_log.h"
 
-struct buf;
 struct hs;
 struct hs_hello;
 struct hs_request;
 struct hs_ship;
 struct hub;
-struct imsg;
 struct src;
 
 /* name, deadline in ms (0: that of the state before; -1: none) */
@@ -273,8 +272,18 @@ void hs_ask_waiting(struct hub *hub);
 
 /* --- hub_request.c --- */
 
-/* HANDLE_OPEN, START, SIGNAL, ...: the monitor wants something. */
-void hs_on_request(struct hub *hub, struct imsg *m);
+/* What a message of the monitor's does; v is its body. */
+void hs_on_handle_open(struct hub *hub, struct imsg *m,
+    struct msg_handle_open *v);
+void hs_on_handle_log(struct hub *hub, struct imsg *m, struct msg_handle *v);
+void hs_on_handle_index(struct hub *hub, struct imsg *m,
+    struct msg_handle *v);
+void hs_on_handle_shut(struct hub *hub, struct imsg *m, struct msg_handle *v);
+void hs_on_handle_forget(struct hub *hub, struct imsg *m,
+    struct msg_handle *v);
+void hs_on_start(struct hub *hub, struct imsg *m, struct msg_start *v);
+void hs_on_signal(struct hub *hub, struct imsg *m, struct msg_signal *v);
+void hs_on_inventory(struct hub *hub, struct imsg *m, struct msg_session *v);
 /* A frame that may answer one; 1 when it did.  bad: its payload could not
  * be decoded (payload is NULL then). */
 int hs_answer_request(struct hs *s, const struct frame_env *env,
@@ -285,21 +294,25 @@ void hs_clear_requests(struct hs *s);
 /* The monitor gave a handle up: a start of it that still succeeds is ended
  * at the device. */
 void hs_forget_handle(struct hs *s, uint64_t handle);
+/* The session a request is for; NULL: there is none, it was answered. */
+struct hs *hs_find_live(struct hub *hub, const struct imsg *m,
+    uint64_t session);
 /* Send a request frame for a message of the monitor's and remember it. */
 void hs_start_request(struct hs *s, const struct imsg *m, uint64_t handle,
     const char *handle_id, const void *payload);
 /* Answer a message whose request never left (RES_*). */
 void hs_send_failure(struct hub *hub, uint32_t type, uint64_t ask_id,
-    uint64_t handle, int result, const char *text);
-void hs_put_cut(struct buf *b, const char *text, size_t max);
+    int result, const char *text);
+/* A copy without half a character; text may be NULL. */
+void hs_cut(char *dst, size_t dstlen, const char *text);
 /* The start frame of a START; its descriptor stays the caller's. */
-void hs_send_start(struct hs *s, struct imsg *m, struct hlog *h,
-    uint32_t len);
+void hs_send_start(struct hs *s, struct imsg *m, struct hlog *h, size_t len);
 
 /* --- hub_result.c --- */
 
-/* HANDLE_WORK, RESULT_FILE, BRANCH_FILE. */
-void hs_on_work_message(struct hub *hub, struct imsg *m);
+void hs_on_handle_work(struct hub *hub, struct imsg *m,
+    struct msg_handle_work *v);
+void hs_on_result_file(struct hub *hub, struct imsg *m, struct msg_handle *v);
 /* Frames about a handle that is known. */
 enum hs_event hs_take_chunk(struct hs *s, const struct frame_env *env,
     const struct frame_result_chunk *c, struct hlog *h);
@@ -310,10 +323,11 @@ enum hs_event hs_take_project(struct hs *s, const struct frame_env *env,
 
 /* --- hub_ship.c --- */
 
-void hs_on_branch_file(struct hub *hub, struct imsg *m);
+void hs_on_branch_file(struct hub *hub, struct imsg *m,
+    struct msg_branch_file *v);
 /* 1: a branch goes first; the message's descriptor was taken. */
 int hs_hold_start(struct hs *s, struct imsg *m, const struct hlog *h,
-    uint32_t len);
+    size_t len);
 /* Fill the output with as much as may wait there. */
 void hs_ship_branches(struct hs *s);
 /* 1 when more could be put now. */
@@ -322,11 +336,16 @@ void hs_clear_ships(struct hs *s);
 
 /* --- hub_lease.c --- */
 
-/* HANDLE_REDACT, REVOKE, REFRESH. */
-void hs_on_lease(struct hub *hub, struct imsg *m);
-/* The report of a REVOKE_ANS or REFRESH_ANS; nothing for other types.
- * report NULL: the device said nothing. */
-void hs_put_report(struct buf *b, uint32_t type, const void *report);
+void hs_on_handle_redact(struct hub *hub, struct imsg *m,
+    struct msg_handle_redact *v);
+void hs_on_revoke(struct hub *hub, struct imsg *m, struct msg_revoke *v);
+void hs_on_refresh(struct hub *hub, struct imsg *m,
+    struct msg_session_memfd *v);
+/* How a REVOKE or REFRESH ended; f NULL: the device said nothing. */
+void hs_send_revoked(struct hub *hub, uint64_t ask_id,
+    const struct msg_device_ans *ans, const struct dev_revoked *f);
+void hs_send_refreshed(struct hub *hub, uint64_t ask_id,
+    const struct msg_device_ans *ans, const struct dev_refreshed *f);
 /* With the values of every workload of the session taken out. */
 void hs_redact_text(const struct hs *s, const char *text, char *dst,
     size_t dstlen);

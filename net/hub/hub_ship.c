@@ -33,7 +33,7 @@ struct hs_ship {
 	int fd;
 	uint64_t len, off;
 	int spec_fd;		/* of its START; -1: that has not come */
-	uint32_t spec_len;
+	size_t spec_len;
 	uint64_t ask_id;
 };
 
@@ -59,23 +59,17 @@ ship_free(struct hs_ship *p)
 }
 
 void
-hs_on_branch_file(struct hub *hub, struct imsg *m)
+hs_on_branch_file(struct hub *hub, struct imsg *m, struct msg_branch_file *v)
 {
+	struct hs *s = hs_find(&hub->sessions, v->session);
 	struct hs_ship *p, *last;
-	struct hs *s;
-	uint64_t handle, len;
 
-	s = hs_find(&hub->sessions, buf_get_u64(&m->body));
-	handle = buf_get_u64(&m->body);
-	len = buf_get_u64(&m->body);
-	if (buf_end(&m->body) != CL_OK || len == 0 || len > MAX_BUNDLE_LEN)
-		fatal("monitor-message", "type=BRANCH_FILE reason=malformed");
 	if (s == NULL || s->state != HST_LIVE)
 		return;		/* its START is answered with that */
 	if ((p = calloc(1, sizeof(*p))) == NULL)
 		fatal("branch", "reason=out-of-memory");
-	p->handle = handle;
-	p->len = len;
+	p->handle = v->handle;
+	p->len = (uint64_t)v->len;
 	p->fd = imsg_take_fd(m);
 	p->spec_fd = -1;
 	if ((last = LIST_FIRST(&s->ships)) == NULL) {
@@ -89,7 +83,7 @@ hs_on_branch_file(struct hub *hub, struct imsg *m)
 
 int
 hs_hold_start(struct hs *s, struct imsg *m, const struct hlog *h,
-    uint32_t len)
+    size_t len)
 {
 	struct hs_ship *p = ship_find(s, h->number);
 
@@ -116,7 +110,7 @@ ship_end(struct hs *s, struct hs_ship *p)
 	if (h != NULL)
 		hs_send_start(s, &m, h, p->spec_len);
 	else
-		hs_send_failure(s->hub, MSG_START, p->ask_id, p->handle,
+		hs_send_failure(s->hub, MSG_START, p->ask_id,
 		    RES_SESSION_CLOSED, "the workload was given up");
 	close(m.fd);
 	ship_free(p);
@@ -155,8 +149,8 @@ ship_fail(struct hs *s, struct hs_ship *p, int r)
 	    "reason=%s", (unsigned long long)s->session,
 	    (unsigned long long)p->handle, (unsigned long long)p->off,
 	    cl_strerror(r));
-	hs_send_failure(s->hub, MSG_START, p->ask_id, p->handle,
-	    RES_SESSION_CLOSED, "the branch could not be sent");
+	hs_send_failure(s->hub, MSG_START, p->ask_id, RES_SESSION_CLOSED,
+	    "the branch could not be sent");
 	ship_free(p);
 }
 
@@ -198,8 +192,7 @@ hs_clear_ships(struct hs *s)
 	while ((p = LIST_FIRST(&s->ships)) != NULL) {
 		if (p->spec_fd != -1)
 			hs_send_failure(s->hub, MSG_START, p->ask_id,
-			    p->handle, RES_SESSION_CLOSED,
-			    "the connection was lost");
+			    RES_SESSION_CLOSED, "the connection was lost");
 		ship_free(p);
 	}
 }

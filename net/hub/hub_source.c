@@ -143,9 +143,9 @@ src_get(struct src_table *t, const struct hub_addr *a, int64_t now,
 		return SRC_OK;
 	if ((s = src_find(t, a, now)) == NULL)
 		return SRC_REFUSE;
-	if (s->npending >= t->conf->max_per_source)
+	if (s->npending >= t->conf->net.max_per_source)
 		return SRC_REFUSE;
-	if (t->conf->penalties &&
+	if (t->conf->net.penalties &&
 	    (s->until > now || !src_take_token(s, now))) {
 		/* A handshake for a refusal is a courtesy: rationed. */
 		if (now - s->told_at < SRC_TOLD_MS)
@@ -171,15 +171,15 @@ src_add_ms(struct src_table *t, const struct hub_addr *a, uint32_t ms,
 {
 	struct src *s;
 
-	if (ms == 0 || !t->conf->penalties ||
+	if (ms == 0 || !t->conf->net.penalties ||
 	    hub_conf_is_listed_proxy(t->conf, a) ||
 	    (s = src_find(t, a, now)) == NULL)
 		return;
 	if (s->until < now)
 		s->until = now;
 	s->until += ms;
-	if (s->until > now + t->conf->max_ms)
-		s->until = now + t->conf->max_ms;
+	if (s->until > now + (int64_t)t->conf->net.max_ms)
+		s->until = now + (int64_t)t->conf->net.max_ms;
 }
 
 uint32_t
@@ -190,16 +190,16 @@ src_add_penalty(struct src_table *t, const struct hub_addr *a, int kind,
 
 	switch (kind) {
 	case PEN_AUTH:
-		ms = t->conf->auth_ms;
+		ms = t->conf->net.auth_ms;
 		break;
 	case PEN_PROTOCOL:
-		ms = t->conf->protocol_ms;
+		ms = t->conf->net.protocol_ms;
 		break;
 	default:
-		ms = t->conf->crash_ms;
+		ms = t->conf->net.crash_ms;
 		break;
 	}
-	if (!t->conf->penalties || hub_conf_is_listed_proxy(t->conf, a))
+	if (!t->conf->net.penalties || hub_conf_is_listed_proxy(t->conf, a))
 		return 0;
 	src_add_ms(t, a, ms, now);
 	return ms;

@@ -27,20 +27,19 @@
 #include "net/codec/frame.h"
 
 struct htake *
-htake_new(int asked, uint64_t cap, int seeded, int over, const char *branch,
-    const char *failure)
+htake_new(const struct msg_handle_work *v)
 {
 	struct htake *t;
 
 	if ((t = calloc(1, sizeof(*t))) == NULL)
 		return NULL;
-	t->asked = asked;
-	t->cap = cap;
-	t->seeded = seeded;
-	t->over = over;
+	t->asked = (int)v->asked;
+	t->cap = v->cap;
+	t->seeded = v->seeded;
+	t->over = v->over;
 	t->fd = -1;
-	strlcpy(t->branch, branch, sizeof(t->branch));
-	strlcpy(t->failure, failure, sizeof(t->failure));
+	strlcpy(t->branch, v->branch, sizeof(t->branch));
+	strlcpy(t->failure, v->failure, sizeof(t->failure));
 	return t;
 }
 

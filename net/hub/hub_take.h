@@ -18,6 +18,7 @@
 
 struct evp_md_ctx_st;
 struct frame_write_back;
+struct msg_handle_work;
 
 #define HTAKE_AHEAD 65536	/* budget asked for at once, at least */
 
@@ -29,7 +30,7 @@ struct htake {
 	int64_t wait_until;		/* its file cannot be had; 0: it can */
 	uint64_t cap;
 	char branch[WORK_BRANCH_MAX + 1];
-	char failure[160];		/* "": it has not failed */
+	char failure[WORK_FAILURE_MAX + 1]; /* "": it has not failed */
 	int fd;				/* -1: none yet */
 	uint64_t size;			/* bytes in the file */
 	uint64_t left;			/* budget granted and not used */
@@ -39,8 +40,7 @@ struct htake {
 };
 
 /* What a start asked for; NULL without memory. */
-struct htake *htake_new(int asked, uint64_t cap, int seeded, int over,
-    const char *branch, const char *failure);
+struct htake *htake_new(const struct msg_handle_work *v);
 void htake_free(struct htake *t);	/* NULL is legal */
 
 /* The file (RESULT_FILE); takes fd.  Its length is what is there. */

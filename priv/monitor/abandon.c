@@ -33,16 +33,11 @@ static void
 abandon_kill(struct monitor *mon, struct handle *h)
 {
 	struct session *s = agents_find_current(&mon->agents, h->agent);
-	struct buf b;
 
 	if (s == NULL || s->state != SESSION_CURRENT ||
 	    hello_open_handle(mon, s, h) != CL_OK)
 		return;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, s->number);
-	buf_put_u64(&b, h->row.number);
-	buf_put_u8(&b, SIG_KILL);
-	devask_start(mon, s, DEVASK_SIGNAL, &b, 0);
+	devask_signal(mon, s, h->row.number, SIG_KILL, 0);
 }
 
 void

@@ -226,7 +226,7 @@ agents_next_source(struct agents *t, const struct penalty_source *source,
 
 struct session *
 agents_add_session(struct agents *t, struct agent *a, uint64_t generation,
-    uint64_t conn, const char *peer)
+    const char *peer)
 {
 	struct agents_worker *w = agents_find_worker(t, generation);
 	struct session *s;
@@ -239,7 +239,6 @@ agents_add_session(struct agents *t, struct agent *a, uint64_t generation,
 	}
 	s->number = ++t->last_session;
 	s->generation = generation;
-	s->conn = conn;
 	s->agent = a;
 	s->state = SESSION_AUTHED;
 	(void)penalty_parse_source(peer, &s->source);

@@ -36,7 +36,6 @@ struct session {
 	struct penalty_source source;	/* of peer; zero: it has none */
 	uint64_t number;
 	uint64_t generation;	/* of the cloopd-net it lives in */
-	uint64_t conn;		/* that worker's name for the connection */
 	struct agent *agent;
 	enum session_state state;
 	int enrolled;		/* this connection redeemed a token */
@@ -112,7 +111,7 @@ struct agent *agents_next(struct agents *t, const struct agent *a);
 
 /* A new session of this agent; NULL without memory. */
 struct session *agents_add_session(struct agents *t, struct agent *a,
-    uint64_t generation, uint64_t conn, const char *peer);
+    uint64_t generation, const char *peer);
 struct session *agents_find_session(struct agents *t, uint64_t number);
 /* Forget it.  The agent's current session, when it was that, becomes 0. */
 void agents_del_session(struct agents *t, struct session *s);

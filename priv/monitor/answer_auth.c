@@ -44,17 +44,17 @@ static void
 answer_auth_send(struct child *c, uint64_t ask, int result,
     const struct session *s, const struct secret *credential)
 {
-	struct buf b;
+	struct msg_auth_ans body = { .result = result };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, (uint8_t)result);
-	buf_put_u64(&b, s != NULL ? s->number : 0);
-	buf_put_u8(&b, s != NULL ? (uint8_t)s->enrolled : 0);
-	buf_put_str(&b, s != NULL ? s->agent->row.agent_id : "");
-	buf_put_str(&b, s != NULL ? s->agent->row.name : "");
-	buf_put_str(&b, credential != NULL && credential->data != NULL ?
-	    (const char *)credential->data : "");
-	mon_send(c, MSG_AUTH_ANS, ask, &b, -1);
+	if (s != NULL) {
+		body.session = s->number;
+		body.enrolled = s->enrolled;
+		body.agent_id = s->agent->row.agent_id;
+		body.name = s->agent->row.name;
+	}
+	if (credential != NULL)
+		body.credential = *credential;	/* borrowed */
+	MON_SEND(c, AUTH_ANS, ask, &body, -1);
 }
 
 /* The redemption did not reach the disk: it did not happen. */
@@ -128,32 +128,28 @@ answer_drop_oldest(struct monitor *mon, const struct agent *a)
 }
 
 int
-answer_auth(struct monitor *mon, struct child *c, struct imsg *m)
+answer_auth(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_AUTH *v)
 {
 	static struct log_ratelimit rl;
-	char bearer[1024], peer[128];
 	struct secret credential = SECRET_INIT;
 	struct store_agent row;
 	struct session *s = NULL;
 	struct agent *a = NULL;
 	enum token_result t;
-	uint64_t conn;
-	int enrolled = 0, r;
+	int enrolled = 0;
 
-	memset(&row, 0, sizeof(row));
-	conn = buf_get_u64(&m->body);
-	buf_get_str(&m->body, bearer, sizeof(bearer) - 1);
-	buf_get_str(&m->body, peer, sizeof(peer) - 1);
-	if ((r = buf_end(&m->body)) != CL_OK)
-		goto out;
+	if (v->bearer.data == NULL)
+		return CL_FORMAT;
 	if (mon->agents.nsessions >= mon->conf.max_agents ||
 	    agents_get_worker(&mon->agents, c->generation) >=
 	    answer_get_share(mon)) {
 		answer_auth_send(c, m->id, AUTH_UNAVAILABLE, NULL, NULL);
-		goto out;
+		return CL_OK;
 	}
-	t = answer_auth_judge(mon, bearer, peer, &credential, &row,
-	    &enrolled);
+	memset(&row, 0, sizeof(row));
+	t = answer_auth_judge(mon, (const char *)v->bearer.data, v->peer,
+	    &credential, &row, &enrolled);
 	if (t == TOKEN_OK && (a = agents_add(&mon->agents, &row)) != NULL &&
 	    a->nsessions >= AGENT_SESSIONS_MAX) {
 		answer_drop_oldest(mon, a);
@@ -161,8 +157,8 @@ answer_auth(struct monitor *mon, struct child *c, struct imsg *m)
 		goto out;
 	}
 	if (a != NULL)
-		s = agents_add_session(&mon->agents, a, c->generation, conn,
-		    peer);
+		s = agents_add_session(&mon->agents, a, c->generation,
+		    v->peer);
 	if (s != NULL) {
 		a->row.last_seen = util_wall_ns();
 		s->enrolled = enrolled;
@@ -173,20 +169,19 @@ answer_auth(struct monitor *mon, struct child *c, struct imsg *m)
 		mon_set_error(mon, store_error(mon->store));
 	if (log_ratelimit(&rl, 60, 60, NULL))
 		log_info("auth", "result=denied peer=%s reason=%s",
-		    log_q(peer), token_format_result(t));
+		    log_q(v->peer), token_format_result(t));
 	answer_auth_send(c, m->id, t == TOKEN_FAILED || t == TOKEN_OK ?
 	    AUTH_FAILED : AUTH_DENIED, NULL, NULL);
 out:
-	explicit_bzero(bearer, sizeof(bearer));
 	secret_clear(&credential);
 	store_agent_clear(&row);
-	return r;
+	return CL_OK;
 }
 
 /* --- HELLO --- */
 
 static int
-answer_hello_load(struct imsg *m, uint32_t len, struct hello **hp)
+answer_hello_load(struct imsg *m, size_t len, struct hello **hp)
 {
 	struct hello *h;
 	struct buf b;
@@ -206,10 +201,6 @@ answer_hello_load(struct imsg *m, uint32_t len, struct hello **hp)
 	    (r = buf_end(&b)) != CL_OK)
 		hello_blob_clear(&h->blob);
 	free(data);
-	if (r == CL_OK && h->blob.noffers > MAX_RESUME_OFFERS) {
-		hello_blob_clear(&h->blob);
-		r = CL_LIMIT;
-	}
 	if (r != CL_OK)
 		free(h);
 	else
@@ -218,26 +209,23 @@ answer_hello_load(struct imsg *m, uint32_t len, struct hello **hp)
 }
 
 int
-answer_hello(struct monitor *mon, struct child *c, struct imsg *m)
+answer_hello(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_HELLO *v)
 {
 	struct session *s;
 	struct hello *h;
-	uint64_t number;
-	uint32_t len;
 	int r;
 
-	number = buf_get_u64(&m->body);
-	len = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != CL_OK || number == 0 ||
-	    number > mon->agents.last_session)
+	if (v->session == 0 || v->session > mon->agents.last_session)
 		return CL_FORMAT;
-	if ((s = answer_find_session(mon, c, number)) == NULL || s->dropped) {
+	s = answer_find_session(mon, c, v->session);
+	if (s == NULL || s->dropped) {
 		hello_refuse(c, m->id, HELLO_GONE);
 		return CL_OK;
 	}
 	if (s->state != SESSION_AUTHED)
 		return CL_STATE;
-	if ((r = answer_hello_load(m, len, &h)) == CL_NOMEM) {
+	if ((r = answer_hello_load(m, (size_t)v->len, &h)) == CL_NOMEM) {
 		hello_refuse(c, m->id, HELLO_LATER);
 		return CL_OK;
 	}
@@ -300,21 +288,19 @@ answer_confirm(struct monitor *mon, const struct session *s)
 }
 
 int
-answer_session_up(struct monitor *mon, struct child *c, struct imsg *m)
+answer_session_up(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_SESSION_UP *v)
 {
 	struct session *s;
-	uint64_t number;
 
-	number = buf_get_u64(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		return CL_FORMAT;
-	if ((s = answer_find_session(mon, c, number)) == NULL)
+	(void)m;
+	if ((s = answer_find_session(mon, c, v->session)) == NULL)
 		return CL_FORMAT;
 	if (s->state != SESSION_WELCOMED)
 		return CL_STATE;
 	s->state = SESSION_CURRENT;
 	log_info("session-up", "session=%llu agent=%s name=%s protocol=%u "
-	    "peer=%s", (unsigned long long)number,
+	    "peer=%s", (unsigned long long)s->number,
 	    log_q(s->agent->row.agent_id), log_q(s->agent->row.name),
 	    s->protocol, log_q(s->peer));
 	if (s->agent->row.revoked_at != UTIL_TIME_ZERO) {
@@ -331,44 +317,33 @@ answer_session_up(struct monitor *mon, struct child *c, struct imsg *m)
 }
 
 int
-answer_session_down(struct monitor *mon, struct child *c, struct imsg *m)
+answer_session_down(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_SESSION_DOWN *v)
 {
-	char reason[256];
 	struct session *s;
-	uint64_t number;
-	int status;
 
-	number = buf_get_u64(&m->body);
-	status = buf_get_u8(&m->body);
-	buf_get_str(&m->body, reason, sizeof(reason) - 1);
-	if (buf_end(&m->body) != CL_OK || (status != AGENT_OFFLINE &&
-	    status != AGENT_UNREACHABLE))
+	(void)m;
+	if ((s = answer_find_session(mon, c, v->session)) == NULL)
 		return CL_FORMAT;
-	if ((s = answer_find_session(mon, c, number)) == NULL)
-		return CL_FORMAT;
-	life_end_session(mon, s, status, reason);
+	life_end_session(mon, s, (int)v->status, v->reason);
 	return CL_OK;
 }
 
 int
-answer_session_seen(struct monitor *mon, struct child *c, struct imsg *m)
+answer_session_seen(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_SESSION_SEEN *v)
 {
 	int64_t wall = util_wall_ns(), now = util_now_ms(), at;
 	struct session *s;
-	uint64_t number;
-	uint32_t ago;
-	unsigned int i, n;
+	size_t i;
 
-	n = buf_get_u16(&m->body);
-	if (n > 1000 || buf_left(&m->body) != n * 12u)
-		return CL_FORMAT;
-	for (i = 0; i < n; i++) {
-		number = buf_get_u64(&m->body);
-		ago = buf_get_u32(&m->body);
-		if ((s = answer_find_session(mon, c, number)) == NULL)
+	(void)m;
+	for (i = 0; i < v->nseen; i++) {
+		s = answer_find_session(mon, c, v->seen[i].session);
+		if (s == NULL)
 			continue;
 		answer_confirm(mon, s);
-		at = wall - (int64_t)ago * 1000000;
+		at = wall - (int64_t)v->seen[i].ago_ms * 1000000;
 		if (at <= s->agent->row.last_seen)
 			continue;
 		s->agent->row.last_seen = at;
@@ -380,7 +355,7 @@ answer_session_seen(struct monitor *mon, struct child *c, struct imsg *m)
 		    at) == CL_DB)
 			mon_set_error(mon, store_error(mon->store));
 	}
-	return buf_end(&m->body);
+	return CL_OK;
 }
 
 /*
@@ -388,20 +363,19 @@ answer_session_seen(struct monitor *mon, struct child *c, struct imsg *m)
  * this identity.  Once may be a frozen link that thawed (dupid.h).
  */
 int
-answer_session_echo(struct monitor *mon, struct child *c, struct imsg *m)
+answer_session_echo(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_SESSION_ECHO *v)
 {
 	const struct session *s;
 	enum dupid_news news;
 	char peers[300];
-	uint64_t number;
 	struct agent *a;
 
-	number = buf_get_u64(&m->body);
-	if (buf_end(&m->body) != CL_OK || number == 0 ||
-	    number > mon->agents.last_session)
+	(void)m;
+	if (v->session == 0 || v->session > mon->agents.last_session)
 		return CL_FORMAT;
 	for (a = agents_next(&mon->agents, NULL); a != NULL &&
-	    a->superseded != number; a = agents_next(&mon->agents, a))
+	    a->superseded != v->session; a = agents_next(&mon->agents, a))
 		;
 	if (a == NULL)
 		return CL_OK;	/* replaced again since */
@@ -427,26 +401,22 @@ answer_session_echo(struct monitor *mon, struct child *c, struct imsg *m)
 }
 
 int
-answer_caps(struct monitor *mon, struct child *c, struct imsg *m)
+answer_caps(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_CAPS *v)
 {
 	struct caps_blob blob;
 	struct session *s;
+	size_t len = (size_t)v->len;
 	struct buf b;
-	uint64_t number;
-	uint32_t len;
 	uint8_t *data;
 	int r;
 
-	number = buf_get_u64(&m->body);
-	len = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != CL_OK)
-		return CL_FORMAT;
 	if ((r = util_load_memfd(m->fd, len, MAX_HELLO_LEN, &data)) != CL_OK)
 		return r;
 	buf_init_read(&b, data, len);
 	if ((r = field_get(&caps_blob_table, &b, &blob)) == CL_OK) {
 		r = buf_end(&b);
-		s = answer_find_session(mon, c, number);
+		s = answer_find_session(mon, c, v->session);
 		if (r == CL_OK && s != NULL && s->state == SESSION_CURRENT) {
 			buf_init(&b, MAX_HELLO_LEN);
 			caps_put(&blob.caps, &b);
@@ -483,33 +453,26 @@ answer_who_stored(struct monitor *mon, const struct session *s,
 }
 
 int
-answer_who(struct monitor *mon, struct child *c, struct imsg *m)
+answer_who(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_WHO *v)
 {
-	char id[MAX_ID_LEN + 1];
+	struct msg_who_ans body = { .whose = WHO_UNKNOWN };
 	struct session *s;
 	struct handle *h;
-	struct buf b;
-	uint64_t number;
-	int result = WHO_UNKNOWN;
 
-	number = buf_get_u64(&m->body);
-	buf_get_str(&m->body, id, sizeof(id) - 1);
-	if (buf_end(&m->body) != CL_OK || number == 0 ||
-	    number > mon->agents.last_session)
+	if (v->session == 0 || v->session > mon->agents.last_session)
 		return CL_FORMAT;
-	s = answer_find_session(mon, c, number);
+	s = answer_find_session(mon, c, v->session);
 	if (s != NULL && s->agent->session == s->number) {
-		h = handles_find_id(&mon->handles, id);
+		h = handles_find_id(&mon->handles, v->handle);
 		if (h == NULL)
-			result = answer_who_stored(mon, s, id);
+			body.whose = answer_who_stored(mon, s, v->handle);
 		else if (h->agent != s->agent)
-			result = WHO_FOREIGN;
+			body.whose = WHO_FOREIGN;
 		else
-			result = hello_open_handle(mon, s, h) == CL_OK ?
+			body.whose = hello_open_handle(mon, s, h) == CL_OK ?
 			    WHO_YOURS : WHO_LATER;
 	}
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, (uint8_t)result);
-	mon_send(c, MSG_WHO_ANS, m->id, &b, -1);
+	MON_SEND(c, WHO_ANS, m->id, &body, -1);
 	return CL_OK;
 }

@@ -84,7 +84,6 @@ answer_ctl_inventory(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
 	struct session *s;
 	struct refusal r;
 	struct agent *a;
-	struct buf b;
 
 	(void)cl;
 	if ((a = dispatch_find_agent(mon, v->name, &r)) == NULL) {
@@ -103,11 +102,8 @@ answer_ctl_inventory(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
 	else if (s->protocol < 14)
 		ctlout_refuse(mon, m->id, "protocol", "%s speaks protocol "
 		    "%u: an inventory needs 14", a->row.name, s->protocol);
-	else {
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_u64(&b, s->number);
-		devask_start(mon, s, DEVASK_INVENTORY, &b, m->id);
-	}
+	else
+		devask_inventory(mon, s, m->id);
 }
 
 /* --- handles --- */

@@ -172,7 +172,6 @@ answer_signal_send(struct monitor *mon, const struct imsg *m,
     struct handle *h, int sig, const char *actor)
 {
 	struct session *s = agents_find_current(&mon->agents, h->agent);
-	struct buf b;
 
 	if (s == NULL || s->state != SESSION_CURRENT) {
 		ctlout_refuse(mon, m->id, "agent_unreachable",
@@ -191,11 +190,7 @@ answer_signal_send(struct monitor *mon, const struct imsg *m,
 	    "kill" : sig == SIG_TERMINATE ? "terminate" : "interrupt",
 	    (char *)NULL) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, s->number);
-	buf_put_u64(&b, h->row.number);
-	buf_put_u8(&b, (uint8_t)sig);
-	devask_start(mon, s, DEVASK_SIGNAL, &b, m->id);
+	devask_signal(mon, s, h->row.number, sig, m->id);
 }
 
 void

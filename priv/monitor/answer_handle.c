@@ -66,66 +66,39 @@ answer_find_session_handle(struct monitor *mon, const struct child *c,
 }
 
 int
-answer_start_ans(struct monitor *mon, struct child *c, struct imsg *m)
+answer_start_ans(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_START_ANS *v)
 {
-	char code[128], text[MAX_ERROR_TEXT_LEN + 1];
 	struct handle *h;
-	uint64_t number;
-	int64_t pid, started_at;
-	int result, r;
+	int r;
 
-	number = buf_get_u64(&m->body);
-	result = buf_get_u8(&m->body);
-	buf_get_str(&m->body, code, sizeof(code) - 1);
-	buf_get_str(&m->body, text, sizeof(text) - 1);
-	pid = buf_get_i64(&m->body);
-	started_at = buf_get_i64(&m->body);
-	if ((r = buf_end(&m->body)) != CL_OK)
-		return r;
-	if (result > RES_TIMEOUT || m->id != number)
-		return CL_FORMAT;
-	if ((r = answer_find_handle(mon, c, number, &h)) != CL_OK || h == NULL)
+	if ((r = answer_find_handle(mon, c, m->id, &h)) != CL_OK || h == NULL)
 		return r;
 	/* A terminal status may have come first. */
 	if (h->row.state != HS_PENDING && !handle_is_closed(h))
 		return CL_STATE;
-	if (result == RES_OK)
-		dispatch_finish(mon, h, pid, started_at);
+	if (v->ans.result == RES_OK)
+		dispatch_finish(mon, h, v->pid, v->started_at);
 	else if (!handle_is_closed(h))
-		dispatch_fail(mon, h, result, code, text);
+		dispatch_fail(mon, h, (int)v->ans.result, v->ans.code,
+		    v->ans.text);
 	else
 		dispatch_settle(mon, h);
 	return CL_OK;
 }
 
-int
-answer_device_ans(struct monitor *mon, struct child *c, struct imsg *m)
-{
-	return devask_answer(mon, c, m);
-}
-
-/* A HANDLE_STATUS, decoded. */
-struct answer_status {
-	int state;
-	int64_t pid, exit_code, started_at, finished_at, final_offset;
-	char error[MAX_ERROR_TEXT_LEN + 1];
-	char outcome[64];
-	uint64_t received;
-	int gapped;
-};
-
 static void
-answer_apply_status(struct handle *h, const struct answer_status *st)
+answer_apply_status(struct handle *h, const struct msg_handle_status *st)
 {
-	h->row.state = st->state;
+	h->row.state = (int)st->state;
 	if (st->pid != 0)
 		h->row.pid = st->pid;
 	/* A known start is kept when the new one is empty. */
 	if (st->started_at != UTIL_TIME_ZERO)
 		h->row.started_at = st->started_at;
 	handle_set_text(&h->row.error, st->error);
-	handle_set_text(&h->row.outcome, st->outcome);
-	if (!ctl_is_terminal(st->state))
+	handle_set_text(&h->row.outcome, st->disk_limit ? "disk_limit" : "");
+	if (!ctl_is_terminal(h->row.state))
 		return;
 	h->row.has_exit_code = 1;
 	h->row.exit_code = st->exit_code;
@@ -134,9 +107,9 @@ answer_apply_status(struct handle *h, const struct answer_status *st)
 
 static void
 answer_use_status(struct monitor *mon, struct handle *h,
-    const struct answer_status *st)
+    const struct msg_handle_status *st)
 {
-	int terminal = ctl_is_terminal(st->state);
+	int terminal = ctl_is_terminal((int)st->state);
 
 	if (handle_is_closed(h)) {
 		/* Replaces the stored one, no more. */
@@ -170,96 +143,63 @@ answer_use_status(struct monitor *mon, struct handle *h,
 }
 
 int
-answer_handle_status(struct monitor *mon, struct child *c, struct imsg *m)
+answer_handle_status(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_HANDLE_STATUS *v)
 {
-	struct answer_status st;
 	struct handle *h;
-	uint64_t session, number;
 	int r;
 
-	memset(&st, 0, sizeof(st));
-	session = buf_get_u64(&m->body);
-	number = buf_get_u64(&m->body);
-	st.state = buf_get_u8(&m->body);
-	st.pid = buf_get_i64(&m->body);
-	st.exit_code = buf_get_i64(&m->body);
-	st.started_at = buf_get_i64(&m->body);
-	st.finished_at = buf_get_i64(&m->body);
-	buf_get_str(&m->body, st.error, sizeof(st.error) - 1);
-	buf_get_str(&m->body, st.outcome, sizeof(st.outcome) - 1);
-	st.final_offset = buf_get_i64(&m->body);
-	st.received = buf_get_u64(&m->body);
-	st.gapped = buf_get_bool(&m->body);
-	if ((r = buf_end(&m->body)) != CL_OK)
-		return r;
-	if (st.state < HS_PENDING || st.state > HS_UNKNOWN ||
-	    (st.outcome[0] != '\0' && strcmp(st.outcome, "disk_limit") != 0))
-		return CL_FORMAT;
-	r = answer_find_session_handle(mon, c, session, number, &h);
+	(void)m;
+	r = answer_find_session_handle(mon, c, v->session, v->handle, &h);
 	if (r == CL_OK && h != NULL)
-		answer_use_status(mon, h, &st);
+		answer_use_status(mon, h, v);
 	return r;
 }
 
 int
-answer_handle_progress(struct monitor *mon, struct child *c, struct imsg *m)
+answer_handle_progress(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_HANDLE_PROGRESS *v)
 {
 	struct handle *h;
-	uint64_t number, received;
-	int gapped, r;
+	int r;
 
-	number = buf_get_u64(&m->body);
-	received = buf_get_u64(&m->body);
-	gapped = buf_get_bool(&m->body);
-	if ((r = buf_end(&m->body)) != CL_OK)
-		return r;
-	if ((r = answer_find_handle(mon, c, number, &h)) != CL_OK ||
+	(void)m;
+	if ((r = answer_find_handle(mon, c, v->handle, &h)) != CL_OK ||
 	    h == NULL || handle_is_closed(h))
 		return r;
-	if (received > h->row.received)
-		h->row.received = received;
-	h->row.gapped |= gapped;
+	if (v->received > h->row.received)
+		h->row.received = v->received;
+	h->row.gapped |= v->gapped;
 	return CL_OK;
 }
 
 int
-answer_handle_files(struct monitor *mon, struct child *c, struct imsg *m)
+answer_handle_files(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_HANDLE_FILES *v)
 {
+	struct msg_handle_files_ans body = { v->handle, FILES_GONE };
 	struct handle *h;
-	uint64_t session, number;
-	struct buf b;
-	int renew, result = FILES_GONE, r;
+	int r;
 
-	session = buf_get_u64(&m->body);
-	number = buf_get_u64(&m->body);
-	renew = buf_get_bool(&m->body);
-	if ((r = buf_end(&m->body)) != CL_OK)
-		return r;
-	r = answer_find_session_handle(mon, c, session, number, &h);
+	r = answer_find_session_handle(mon, c, v->session, v->handle, &h);
 	if (r != CL_OK)
 		return r;
 	if (h != NULL && !handle_is_closed(h))
-		result = hello_give_files(mon, c, h, renew) == CL_OK ?
-		    FILES_OK : FILES_LATER;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, number);
-	buf_put_u8(&b, (uint8_t)result);
-	mon_send(c, MSG_HANDLE_FILES_ANS, m->id, &b, -1);
+		body.result = hello_give_files(mon, c, h, v->renew) ==
+		    CL_OK ? FILES_OK : FILES_LATER;
+	MON_SEND(c, HANDLE_FILES_ANS, m->id, &body, -1);
 	return CL_OK;
 }
 
 int
-answer_handle_lost(struct monitor *mon, struct child *c, struct imsg *m)
+answer_handle_lost(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_HANDLE_LOST *v)
 {
 	struct handle *h;
-	uint64_t session, number;
 	int r;
 
-	session = buf_get_u64(&m->body);
-	number = buf_get_u64(&m->body);
-	if ((r = buf_end(&m->body)) != CL_OK)
-		return r;
-	r = answer_find_session_handle(mon, c, session, number, &h);
+	(void)m;
+	r = answer_find_session_handle(mon, c, v->session, v->handle, &h);
 	if (r != CL_OK || h == NULL)
 		return r;
 	/* A start in flight is exempt. */

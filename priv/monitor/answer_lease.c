@@ -21,18 +21,6 @@
 
 #include "store/db/store_lease.h"
 
-int
-answer_revoke_ans(struct monitor *mon, struct child *c, struct imsg *m)
-{
-	return revoke_answer(mon, c, m);
-}
-
-int
-answer_refresh_ans(struct monitor *mon, struct child *c, struct imsg *m)
-{
-	return refresh_answer(mon, c, m);
-}
-
 /* ---------------------------------------------------------------------- ls */
 
 static int

@@ -25,14 +25,11 @@
 #define REPORT_S 60
 
 int
-answer_net_ready(struct monitor *mon, struct child *c, struct imsg *m)
+answer_net_ready(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_NET_READY *v)
 {
-	uint32_t version, index;
-
-	version = buf_get_u32(&m->body);
-	index = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != CL_OK || version != MSGCAT_VERSION ||
-	    index != c->index)
+	(void)m;
+	if (v->version != MSGCAT_VERSION || v->worker != c->index)
 		return CL_FORMAT;
 	child_enter_serving(c);
 	mon_on_ready(c);
@@ -40,10 +37,12 @@ answer_net_ready(struct monitor *mon, struct child *c, struct imsg *m)
 }
 
 int
-answer_net_stopped(struct monitor *mon, struct child *c, struct imsg *m)
+answer_net_stopped(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_NET_STOPPED *v)
 {
 	(void)mon;
 	(void)m;
+	(void)v;
 	return c->state == MS_STOPPING ? CL_OK : CL_STATE;
 }
 
@@ -68,79 +67,64 @@ answer_key_ready(struct monitor *mon, struct child *c, struct imsg *m,
 }
 
 int
-answer_origin_refused(struct monitor *mon, struct child *c, struct imsg *m)
+answer_origin_refused(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_ORIGIN_REFUSED *v)
 {
 	static struct log_ratelimit rl;
-	char origin[512 + 1], host[512 + 1], peer[128 + 1];
 	unsigned int suppressed;
 
 	(void)c;
-	buf_get_str(&m->body, origin, sizeof(origin) - 1);
-	buf_get_str(&m->body, host, sizeof(host) - 1);
-	buf_get_str(&m->body, peer, sizeof(peer) - 1);
-	if (buf_end(&m->body) != CL_OK)
-		return CL_FORMAT;
+	(void)m;
 	if (!log_ratelimit(&rl, REPORT_BURST, REPORT_S, &suppressed))
 		return CL_OK;
 	log_warn("origin-refused", "origin=%s host=%s peer=%s suppressed=%u",
-	    log_q(origin), log_q(host), log_q(peer), suppressed);
+	    log_q(v->origin), log_q(v->host), log_q(v->peer), suppressed);
 	if (store_add_event(mon->store, util_wall_ns(), "network",
-	    "request.origin_refused", "deny", "request", peer, "origin",
-	    origin, "host", host, (char *)NULL) != CL_OK)
+	    "request.origin_refused", "deny", "request", v->peer, "origin",
+	    v->origin, "host", v->host, (char *)NULL) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));
 	return CL_OK;
 }
 
 int
-answer_foreign(struct monitor *mon, struct child *c, struct imsg *m)
+answer_foreign(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_FOREIGN *v)
 {
 	static struct log_ratelimit rl;
-	char handle[MAX_ID_LEN + 1], type[MAX_ID_LEN + 1];
 	struct session *s;
 	struct handle *h;
-	uint64_t number;
 
-	number = buf_get_u64(&m->body);
-	buf_get_str(&m->body, handle, sizeof(handle) - 1);
-	buf_get_str(&m->body, type, sizeof(type) - 1);
-	if (buf_end(&m->body) != CL_OK || number == 0 ||
-	    number > mon->agents.last_session)
+	(void)m;
+	if (v->session == 0 || v->session > mon->agents.last_session)
 		return CL_FORMAT;
-	if ((s = answer_find_session(mon, c, number)) == NULL ||
+	if ((s = answer_find_session(mon, c, v->session)) == NULL ||
 	    !log_ratelimit(&rl, REPORT_BURST, REPORT_S, NULL))
 		return CL_OK;
-	h = handles_find_id(&mon->handles, handle);
+	h = handles_find_id(&mon->handles, v->handle);
 	log_warn("foreign-handle", "agent=%s name=%s handle=%s type=%s "
 	    "owner=%s", log_q(s->agent->row.agent_id),
-	    log_q(s->agent->row.name), log_q(handle), log_q(type),
+	    log_q(s->agent->row.name), log_q(v->handle), log_q(v->type),
 	    h != NULL ? log_q(h->row.agent_id) : "-");
 	if (store_add_event(mon->store, util_wall_ns(),
 	    s->agent->row.agent_id, "executor.frame_refused", "deny",
 	    "executor", s->agent->row.agent_id, "executor_id",
 	    s->agent->row.agent_id, "name", s->agent->row.name, "handle_id",
-	    handle, "type", type, "owner", h != NULL ? h->row.agent_id :
-	    NULL, (char *)NULL) != CL_OK)
+	    v->handle, "type", v->type, "owner", h != NULL ?
+	    h->row.agent_id : NULL, (char *)NULL) != CL_OK)
 		mon_set_error(mon, store_error(mon->store));
 	return CL_OK;
 }
 
 int
-answer_penalty(struct monitor *mon, struct child *c, struct imsg *m)
+answer_penalty(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_PENALTY *v)
 {
 	struct penalty_source source;
-	char text[MAX_ID_LEN + 1];
-	uint32_t ms, left_ms;
-	int kind;
 
-	buf_get_str(&m->body, text, sizeof(text) - 1);
-	kind = buf_get_u8(&m->body);
-	ms = buf_get_u32(&m->body);
-	left_ms = buf_get_u32(&m->body);
-	if (buf_end(&m->body) != CL_OK || kind < PEN_AUTH ||
-	    kind > PEN_CRASH || ms > MAX_PENALTY_MS ||
-	    left_ms > MAX_PENALTY_MS ||
-	    penalty_parse_source(text, &source) != CL_OK)
+	(void)m;
+	if (penalty_parse_source(v->source, &source) != CL_OK)
 		return CL_FORMAT;
-	penalty_add(mon, c, &source, kind, ms, left_ms);
+	penalty_add(mon, c, &source, (int)v->kind, (uint32_t)v->ms,
+	    (uint32_t)v->left_ms);
 	return CL_OK;
 }

@@ -39,7 +39,7 @@ static int
 answer_give_file(struct monitor *mon, struct child *c, struct handle *h)
 {
 	struct work *w = h->work;
-	struct buf b;
+	struct msg_handle body = { h->row.number };
 	int fd, r;
 
 	if (w->session == h->session)
@@ -54,120 +54,89 @@ answer_give_file(struct monitor *mon, struct child *c, struct handle *h)
 	}
 	w->bundle = 1;
 	w->session = h->session;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, h->row.number);
-	mon_send(c, MSG_RESULT_FILE, 0, &b, fd);
+	MON_SEND(c, RESULT_FILE, 0, &body, fd);
 	return CL_OK;
 }
 
 int
-answer_result_take(struct monitor *mon, struct child *c, struct imsg *m)
+answer_result_take(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_RESULT_TAKE *v)
 {
-	uint64_t session, number;
-	uint32_t min, max, granted = 0;
+	struct msg_result_take_ans body = { TAKE_FAILED, 0 };
+	uint32_t granted = 0;
 	struct handle *h;
-	struct buf b;
-	int restart, verdict = TAKE_FAILED, r;
+	int r;
 
-	session = buf_get_u64(&m->body);
-	number = buf_get_u64(&m->body);
-	restart = buf_get_bool(&m->body);
-	min = buf_get_u32(&m->body);
-	max = buf_get_u32(&m->body);
-	if ((r = buf_end(&m->body)) != CL_OK)
-		return r;
-	if (min == 0 || max < min || max > MAX_FRAME_LEN)
+	if (v->max < v->min)
 		return CL_FORMAT;
-	r = answer_find_session_handle(mon, c, session, number, &h);
+	r = answer_find_session_handle(mon, c, v->session, v->handle, &h);
 	if (r != CL_OK)
 		return r;
 	if (answer_is_taking(h)) {
 		r = answer_give_file(mon, c, h);
 		if (r == CL_OK)
-			verdict = work_reserve(mon, h, restart, min, max,
-			    &granted);
+			body.result = work_reserve(mon, h, v->restart,
+			    (uint32_t)v->min, (uint32_t)v->max, &granted);
 		else if (r == CL_SYSTEM)
-			verdict = TAKE_LATER;
+			body.result = TAKE_LATER;
 	}
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, (uint8_t)verdict);
-	buf_put_u32(&b, granted);
-	mon_send(c, MSG_RESULT_TAKE_ANS, m->id, &b, -1);
+	body.granted = granted;
+	MON_SEND(c, RESULT_TAKE_ANS, m->id, &body, -1);
 	return CL_OK;
 }
 
 int
-answer_result_failed(struct monitor *mon, struct child *c, struct imsg *m)
+answer_result_failed(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_RESULT_FAILED *v)
 {
-	uint64_t session, number;
 	struct handle *h;
-	char text[256];
 	int r;
 
-	session = buf_get_u64(&m->body);
-	number = buf_get_u64(&m->body);
-	buf_get_str(&m->body, text, sizeof(text) - 1);
-	if ((r = buf_end(&m->body)) != CL_OK)
-		return r;
-	r = answer_find_session_handle(mon, c, session, number, &h);
+	(void)m;
+	r = answer_find_session_handle(mon, c, v->session, v->handle, &h);
 	if (r == CL_OK && answer_is_taking(h))
-		work_fail_bundle(mon, h, text);
+		work_fail_bundle(mon, h, v->text);
 	return r;
 }
 
 int
-answer_result_end(struct monitor *mon, struct child *c, struct imsg *m)
+answer_result_end(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_RESULT_END *v)
 {
-	uint64_t session, number;
-	struct work_end end;
 	struct handle *h;
 	int r;
 
-	session = buf_get_u64(&m->body);
-	number = buf_get_u64(&m->body);
-	if ((r = field_get(&work_end_table, &m->body, &end)) != CL_OK)
-		return r;
-	if ((r = buf_end(&m->body)) == CL_OK)
-		r = answer_find_session_handle(mon, c, session, number, &h);
+	(void)m;
+	r = answer_find_session_handle(mon, c, v->session, v->handle, &h);
 	if (r == CL_OK && h != NULL && h->work != NULL &&
 	    h->work->asked != WORK_NONE &&
 	    h->work->state == WORK_WAITING && !handle_is_closed(h))
-		r = work_end_bundle(mon, h, &end);
-	field_clear(&work_end_table, &end);
+		r = work_end_bundle(mon, h, &v->end);
 	return r;
 }
 
 int
-answer_project(struct monitor *mon, struct child *c, struct imsg *m)
+answer_project(struct monitor *mon, struct child *c, struct imsg *m,
+    msg_of_PROJECT *v)
 {
-	char error[WORK_PROJECT_ERROR_MAX + 1];
-	uint64_t session, number;
+	struct msg_project_ans body = { TAKE_FAILED };
+	size_t len = (size_t)v->len;
 	uint8_t *data = NULL;
 	struct handle *h;
-	struct buf b;
-	uint32_t len;
-	int verdict = TAKE_FAILED, r;
+	int r;
 
-	session = buf_get_u64(&m->body);
-	number = buf_get_u64(&m->body);
-	len = buf_get_u32(&m->body);
-	buf_get_str(&m->body, error, sizeof(error) - 1);
-	if ((r = buf_end(&m->body)) != CL_OK)
-		return r;
-	if ((len > 0) == (error[0] != '\0') || len > WORK_PROJECT_MAX)
+	if ((len > 0) == (v->error[0] != '\0'))
 		return CL_FORMAT;
-	r = answer_find_session_handle(mon, c, session, number, &h);
+	r = answer_find_session_handle(mon, c, v->session, v->handle, &h);
 	if (r == CL_OK && len > 0)
 		r = util_load_memfd(m->fd, len, WORK_PROJECT_MAX, &data);
 	if (r != CL_OK)
 		return r;
 	if (h != NULL && h->work != NULL && h->work->seeded &&
 	    !handle_is_closed(h))
-		verdict = work_save_project(mon, h, data, len, error);
+		body.result = work_save_project(mon, h, data, len, v->error);
 	free(data);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, (uint8_t)verdict);
-	mon_send(c, MSG_PROJECT_ANS, m->id, &b, -1);
+	MON_SEND(c, PROJECT_ANS, m->id, &body, -1);
 	return CL_OK;
 }
 

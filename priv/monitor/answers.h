@@ -17,6 +17,32 @@
  * function may take what v owns and leave NULL.
  */
 #define MON_HANDLERS(X)                                                        \
+	X(NET_READY, answer_net_ready)                                         \
+	X(NET_STOPPED, answer_net_stopped)                                     \
+	X(AUTH, answer_auth)                                                   \
+	X(HELLO, answer_hello)                                                 \
+	X(SESSION_UP, answer_session_up)                                       \
+	X(SESSION_DOWN, answer_session_down)                                   \
+	X(SESSION_SEEN, answer_session_seen)                                   \
+	X(SESSION_ECHO, answer_session_echo)                                   \
+	X(CAPS, answer_caps)                                                   \
+	X(ORIGIN_REFUSED, answer_origin_refused)                               \
+	X(FOREIGN, answer_foreign)                                             \
+	X(WHO, answer_who)                                                     \
+	X(PENALTY, answer_penalty)                                             \
+	X(START_ANS, answer_start_ans)                                         \
+	X(SIGNAL_ANS, devask_answer)                                           \
+	X(INVENTORY_ANS, devask_answer)                                        \
+	X(REVOKE_ANS, revoke_answer)                                           \
+	X(REFRESH_ANS, refresh_answer)                                         \
+	X(HANDLE_STATUS, answer_handle_status)                                 \
+	X(HANDLE_PROGRESS, answer_handle_progress)                             \
+	X(HANDLE_FILES, answer_handle_files)                                   \
+	X(HANDLE_LOST, answer_handle_lost)                                     \
+	X(RESULT_TAKE, answer_result_take)                                     \
+	X(RESULT_END, answer_result_end)                                       \
+	X(RESULT_FAILED, answer_result_failed)                                 \
+	X(PROJECT, answer_project)                                             \
 	X(KEY_READY, answer_key_ready)                                         \
 	X(FENCE_READY, answer_fence_ready)                                     \
 	X(FENCE_ADD_ANS, answer_fence_add)                                     \
@@ -31,20 +57,6 @@
 	    msg_of_##name *v);
 MON_HANDLERS(X)
 #undef X
-
-/* answer_net.c: the children themselves, and reports of cloopd-net */
-mon_handler_fn answer_net_ready, answer_net_stopped,
-    answer_origin_refused, answer_foreign, answer_penalty;
-/* answer_auth.c: identities and sessions */
-mon_handler_fn answer_auth, answer_hello, answer_session_up,
-    answer_session_down, answer_session_seen,
-    answer_session_echo, answer_caps, answer_who;
-/* answer_handle.c: what becomes of handles */
-mon_handler_fn answer_start_ans, answer_device_ans, answer_handle_status,
-    answer_handle_progress, answer_handle_files, answer_handle_lost;
-/* answer_lease.c, answer_work.c */
-mon_handler_fn answer_revoke_ans, answer_refresh_ans, answer_result_take,
-    answer_result_end, answer_result_failed, answer_project;
 
 /*
  * The requests of operators: row and function.  Whoever asks may; a body

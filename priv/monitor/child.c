@@ -217,16 +217,14 @@ child_kill(struct child *c, const char *why)
 void
 child_stop(struct child *c)
 {
-	struct buf b;
+	struct msg_net_stop body = { BYE_TIMEOUT_MS };
 
 	if (c->pid == 0 || c->state == CHILD_DOWN)
 		return;
 	c->state = c->chan.state = MS_STOPPING;
 	if (c->kind != CHILD_NET)
 		return;		/* these end with their channel */
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, BYE_TIMEOUT_MS);
-	mon_send(c, MSG_NET_STOP, 0, &b, -1);
+	MON_SEND(c, NET_STOP, 0, &body, -1);
 }
 
 /* Text of a wait status: "exit status 1", "signal 11 (Segmentation...)". */

@@ -20,13 +20,6 @@
 #include "monitor.h"
 #include "refuse.h"
 
-static const struct devask_row {
-	uint32_t type;
-} devask_rows[] = {
-	[DEVASK_SIGNAL] = { MSG_SIGNAL },
-	[DEVASK_INVENTORY] = { MSG_INVENTORY },
-};
-
 void
 devask_init(struct monitor *mon)
 {
@@ -51,15 +44,14 @@ devask_clear(struct monitor *mon)
 		devask_free(mon, d);
 }
 
-void
-devask_start(struct monitor *mon, struct session *s, enum devask_kind kind,
-    struct buf *body, uint64_t ctl)
+static void
+devask_start(struct monitor *mon, struct session *s, uint32_t type,
+    const void *v, uint64_t ctl)
 {
 	struct devask *d;
 
 	if (mon->asks.n >= MAX_ASKS_TOTAL ||
 	    (d = calloc(1, sizeof(*d))) == NULL) {
-		buf_clear(body);
 		if (ctl != 0)
 			ctlout_refuse(mon, ctl, "busy",
 			    "too many requests are waiting for devices");
@@ -69,12 +61,28 @@ devask_start(struct monitor *mon, struct session *s, enum devask_kind kind,
 	d->session = s->number;
 	d->generation = s->generation;
 	d->ctl = ctl;
-	d->kind = kind;
+	d->type = type;
 	strlcpy(d->agent_id, s->agent->row.agent_id, sizeof(d->agent_id));
 	TAILQ_INSERT_TAIL(&mon->asks.list, d, entry);
 	mon->asks.n++;
-	mon_send(mon_find_child(mon, s->generation), devask_rows[kind].type,
-	    d->id, body, -1);
+	mon_send_body(mon_find_child(mon, s->generation), type, d->id, v, -1);
+}
+
+void
+devask_signal(struct monitor *mon, struct session *s, uint64_t handle,
+    int sig, uint64_t ctl)
+{
+	struct msg_signal body = { s->number, handle, sig };
+
+	devask_start(mon, s, MSG_SIGNAL, &body, ctl);
+}
+
+void
+devask_inventory(struct monitor *mon, struct session *s, uint64_t ctl)
+{
+	struct msg_session body = { s->number };
+
+	devask_start(mon, s, MSG_INVENTORY, &body, ctl);
 }
 
 static void
@@ -92,7 +100,7 @@ devask_finish(struct monitor *mon, struct devask *d, int result,
 		    a->row.name : d->agent_id);
 		ctlout_send_err(mon, d->ctl, &r);
 	} else {
-		if (d->kind == DEVASK_INVENTORY && a != NULL)
+		if (d->type == MSG_INVENTORY && a != NULL)
 			ctlout_send_agent(mon, d->ctl, a);
 		ctlout_send_done(mon, d->ctl);
 	}
@@ -111,25 +119,18 @@ devask_find(struct monitor *mon, uint64_t id)
 }
 
 int
-devask_answer(struct monitor *mon, struct child *c, struct imsg *m)
+devask_answer(struct monitor *mon, struct child *c, struct imsg *m,
+    struct msg_device_ans *v)
 {
-	char code[128], text[MAX_ERROR_TEXT_LEN + 1];
 	struct devask *d;
-	int result, r;
 
-	result = buf_get_u8(&m->body);
-	buf_get_str(&m->body, code, sizeof(code) - 1);
-	buf_get_str(&m->body, text, sizeof(text) - 1);
-	if ((r = buf_end(&m->body)) != CL_OK)
-		return r;
-	if (result > RES_TIMEOUT || m->id > mon->asks.last_id || m->id == 0)
+	if (m->id > mon->asks.last_id || m->id == 0)
 		return CL_FORMAT;
 	if ((d = devask_find(mon, m->id)) == NULL)
 		return CL_OK;	/* the operator went away meanwhile */
-	if (d->generation != c->generation ||
-	    devask_rows[d->kind].type + 1 != m->type)
+	if (d->generation != c->generation || d->type + 1 != m->type)
 		return CL_FORMAT;
-	devask_finish(mon, d, result, code, text);
+	devask_finish(mon, d, (int)v->result, v->code, v->text);
 	return CL_OK;
 }
 

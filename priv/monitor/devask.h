@@ -14,13 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct buf;
 struct child;
 struct imsg;
 struct monitor;
+struct msg_device_ans;
 struct session;
-
-enum devask_kind { DEVASK_SIGNAL, DEVASK_INVENTORY };
 
 struct devask {
 	TAILQ_ENTRY(devask) entry;
@@ -28,7 +26,7 @@ struct devask {
 	uint64_t session;
 	uint64_t generation;
 	uint64_t ctl;		/* client << 32 | request */
-	enum devask_kind kind;
+	uint32_t type;		/* MSG_SIGNAL, MSG_INVENTORY */
 	char agent_id[129];
 };
 TAILQ_HEAD(devask_list, devask);
@@ -41,12 +39,13 @@ struct devasks {
 
 void devask_init(struct monitor *mon);
 void devask_clear(struct monitor *mon);
-/* Send a request (takes body) on a session for an operator; ctl 0: for
- * nobody. */
-void devask_start(struct monitor *mon, struct session *s,
-    enum devask_kind kind, struct buf *body, uint64_t ctl);
+/* Ask a session's device for an operator; ctl 0: for nobody. */
+void devask_signal(struct monitor *mon, struct session *s, uint64_t handle,
+    int sig, uint64_t ctl);
+void devask_inventory(struct monitor *mon, struct session *s, uint64_t ctl);
 /* SIGNAL_ANS, INVENTORY_ANS.  CL_FORMAT: a violation. */
-int devask_answer(struct monitor *mon, struct child *c, struct imsg *m);
+int devask_answer(struct monitor *mon, struct child *c, struct imsg *m,
+    struct msg_device_ans *v);
 /* The session ended: its asks fail. */
 void devask_end_session(struct monitor *mon, uint64_t session);
 /* The operator went away: forget; mask ~0 for one request, or the high 32

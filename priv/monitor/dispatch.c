@@ -343,14 +343,11 @@ static void
 dispatch_forget(struct monitor *mon, const struct handle *h)
 {
 	struct session *s = agents_find_session(&mon->agents, h->session);
-	struct buf b;
+	struct msg_handle body = { h->row.number };
 
-	if (s == NULL)
-		return;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, h->row.number);
-	mon_send(mon_find_child(mon, s->generation), MSG_HANDLE_FORGET, 0,
-	    &b, -1);
+	if (s != NULL)
+		MON_SEND(mon_find_child(mon, s->generation), HANDLE_FORGET, 0,
+		    &body, -1);
 }
 
 /* Remove a handle that never ran; the waiters have been told. */
@@ -416,8 +413,9 @@ static int
 dispatch_send(struct monitor *mon, struct session *s, struct handle *h,
     struct spec *spec)
 {
-	struct buf blob, b;
-	size_t len;
+	struct msg_start body = { .session = s->number,
+	    .handle = h->row.number };
+	struct buf blob;
 	int fd, r;
 
 	if ((spec->handle_id = strdup(h->row.handle_id)) == NULL)
@@ -426,16 +424,12 @@ dispatch_send(struct monitor *mon, struct session *s, struct handle *h,
 	spec_put(spec, &blob);
 	if ((r = buf_error(&blob)) == CL_OK)
 		r = util_make_memfd(blob.data, blob.len, &fd);
-	len = blob.len;
+	body.len = blob.len;
 	buf_clear(&blob);	/* wiped: a spec may carry secrets */
 	if (r != CL_OK)
 		return r;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, s->number);
-	buf_put_u64(&b, h->row.number);
-	buf_put_u32(&b, (uint32_t)len);
-	mon_send(mon_find_child(mon, s->generation), MSG_START,
-	    h->row.number, &b, fd);
+	MON_SEND(mon_find_child(mon, s->generation), START, h->row.number,
+	    &body, fd);
 	return CL_OK;
 }
 

@@ -24,15 +24,6 @@
 #include "life.h"
 #include "monitor.h"
 
-/* One verdict of a HELLO_ANS. */
-struct hello_verdict {
-	uint16_t index;
-	uint8_t action;
-	uint8_t why;
-	uint64_t from;
-	const char *reason;	/* borrowed from the handle */
-};
-
 /* Reasons of one HELLO_ANS; what does not fit goes without. */
 #define HELLO_REASONS_LEN 4096
 
@@ -48,35 +39,27 @@ hello_free(struct hello *h)
 void
 hello_refuse(struct child *c, uint64_t ask, int result)
 {
-	struct buf b;
+	struct msg_hello_ans body = { .result = result };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, (uint8_t)result);
-	buf_put_u16(&b, 0);
-	buf_put_u16(&b, 0);
-	mon_send(c, MSG_HELLO_ANS, ask, &b, -1);
+	MON_SEND(c, HELLO_ANS, ask, &body, -1);
 }
 
 int
 hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
 {
 	struct child *c = mon_find_child(mon, s->generation);
-	struct buf b;
+	struct msg_handle_open body = { .handle = h->row.number,
+	    .session = s->number, .handle_id = h->row.handle_id,
+	    .received = h->row.received, .state = h->row.state,
+	    .gapped = h->row.gapped, .log_limit = mon->conf.log_limit };
+	struct msg_handle forget = { h->row.number };
 	int r;
 
 	if (h->session == s->number)
 		return CL_OK;	/* it has them already */
 	if (c == NULL)
 		return CL_STATE;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, h->row.number);
-	buf_put_u64(&b, s->number);
-	buf_put_str(&b, h->row.handle_id);
-	buf_put_u64(&b, h->row.received);
-	buf_put_u8(&b, (uint8_t)h->row.state);
-	buf_put_u8(&b, (uint8_t)h->row.gapped);
-	buf_put_u64(&b, mon->conf.log_limit);
-	mon_send(c, MSG_HANDLE_OPEN, 0, &b, -1);
+	MON_SEND(c, HANDLE_OPEN, 0, &body, -1);
 	if ((r = lease_send_redactions(mon, s, h)) == CL_OK) {
 		h->session = s->number;
 		work_send(mon, s, h);
@@ -85,9 +68,7 @@ hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
 	/* Its output would be kept with the secrets in it: rather none. */
 	log_error("handle-redact", "handle=%s reason=%s",
 	    log_q(h->row.handle_id), log_q(cl_strerror(r)));
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, h->row.number);
-	mon_send(c, MSG_HANDLE_FORGET, 0, &b, -1);
+	MON_SEND(c, HANDLE_FORGET, 0, &forget, -1);
 	return r;
 }
 
@@ -133,9 +114,8 @@ hello_give_files(struct monitor *mon, struct child *c, struct handle *h,
     int renew)
 {
 	static struct log_ratelimit rl;
-	static const uint32_t types[2] = { MSG_HANDLE_LOG, MSG_HANDLE_INDEX };
-	struct buf b;
-	int fds[2], i, r = CL_OK;
+	struct msg_handle body = { h->row.number };
+	int fds[2], r = CL_OK;
 
 	if (renew)
 		r = hello_renew_files(mon, h, 0);
@@ -151,50 +131,38 @@ hello_give_files(struct monitor *mon, struct child *c, struct handle *h,
 			    log_q(cl_strerror(r)));
 		return r;
 	}
-	for (i = 0; i < 2; i++) {
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_u64(&b, h->row.number);
-		mon_send(c, types[i], 0, &b, fds[i]);
-	}
+	MON_SEND(c, HANDLE_LOG, 0, &body, fds[0]);
+	MON_SEND(c, HANDLE_INDEX, 0, &body, fds[1]);
 	return CL_OK;
 }
 
 /*
- * What to say about one offer.  0: nothing is said (which the device takes
- * for a refusal).  Only what is known makes an end: an offer that cannot be
- * judged now is CL_SYSTEM, and so is the hello.
+ * What to say about one offer; nothing is taken for a refusal by the device.
+ * Only what is known makes an end: an offer that cannot be judged now is
+ * CL_SYSTEM, and so is the hello.
  */
 static int
 hello_judge_offer(struct monitor *mon, struct session *s,
-    const struct caps_offer *o, unsigned int *nrefused,
-    struct hello_verdict *v)
+    const struct caps_offer *o, unsigned int *nrefused, struct msg_verdict *v)
 {
 	struct handle *h = handles_find_id(&mon->handles, o->handle_id);
 
-	v->reason = "";
 	if (h != NULL && h->agent == s->agent && h->abandoned != NULL) {
-		v->action = VERDICT_TERMINATE;
-		v->why = WHY_ABANDONED;
-		v->from = 0;
-		v->reason = h->abandoned;
-		return s->protocol >= 5;
-	}
-	if (h != NULL && h->agent == s->agent) {
+		if (s->protocol >= 5) {
+			v->what = VERDICT_ABANDONED;
+			v->reason = h->abandoned;
+		}
+	} else if (h != NULL && h->agent == s->agent) {
 		if (hello_open_handle(mon, s, h) != CL_OK)
 			return CL_SYSTEM;
-		v->action = VERDICT_CONTINUE;
-		v->why = WHY_NONE;
-		v->from = h->row.received;
-		return 1;
+		v->what = VERDICT_CONTINUE;
+		v->from_offset = h->row.received;
+	} else if (s->protocol >= 5 && *nrefused < MAX_RESUME_REFUSALS) {
+		/* Also a handle of somebody else: it is not this device's. */
+		(*nrefused)++;
+		v->what = VERDICT_UNKNOWN;
 	}
-	/* Also a handle of somebody else: it is not this device's. */
-	if (s->protocol < 5 || *nrefused >= MAX_RESUME_REFUSALS)
-		return 0;
-	(*nrefused)++;
-	v->action = VERDICT_TERMINATE;
-	v->why = WHY_UNKNOWN;
-	v->from = 0;
-	return 1;
+	return CL_OK;
 }
 
 /*
@@ -216,44 +184,35 @@ hello_open_rest(struct monitor *mon, struct session *s)
 
 static void
 hello_send_ok(struct child *c, const struct session *s, uint64_t ask,
-    const struct hello_verdict *v, size_t n)
+    struct msg_verdict *v, size_t n)
 {
-	struct buf b;
+	struct msg_hello_ans body = { .result = HELLO_OK,
+	    .negotiated = s->protocol, .verdicts = v, .nverdicts = n };
 	size_t i, len = 0;
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, HELLO_OK);
-	buf_put_u16(&b, (uint16_t)s->protocol);
-	buf_put_u16(&b, (uint16_t)n);
-	for (i = 0; i < n; i++) {
-		buf_put_u16(&b, v[i].index);
-		buf_put_u8(&b, v[i].action);
-		buf_put_u8(&b, v[i].why);
-		buf_put_u64(&b, v[i].from);
-		len += strlen(v[i].reason);
-		buf_put_str(&b, len <= HELLO_REASONS_LEN ? v[i].reason : "");
-	}
-	mon_send(c, MSG_HELLO_ANS, ask, &b, -1);
+	for (i = 0; i < n; i++)
+		if (v[i].reason != NULL &&
+		    (len += strlen(v[i].reason)) > HELLO_REASONS_LEN)
+			v[i].reason = NULL;
+	MON_SEND(c, HELLO_ANS, ask, &body, -1);
 }
 
 static void
 hello_answer(struct monitor *mon, struct session *s, struct hello *h)
 {
 	struct child *c = mon_find_child(mon, s->generation);
-	struct hello_verdict *v;
 	unsigned int nrefused = 0;
-	size_t i, n = 0;
-	int said = 0;
+	struct msg_verdict *v;
+	size_t i;
+	int r = CL_OK;
 
-	v = calloc(h->blob.noffers + 1, sizeof(*v));
-	for (i = 0; v != NULL && said >= 0 && i < h->blob.noffers; i++) {
-		v[n].index = (uint16_t)i;
-		if ((said = hello_judge_offer(mon, s, &h->blob.offers[i],
-		    &nrefused, &v[n])) > 0)
-			n++;
-	}
-	if (v != NULL && said >= 0 && hello_open_rest(mon, s) == CL_OK)
-		hello_send_ok(c, s, h->ask, v, n);
+	if ((v = calloc(h->blob.noffers + 1, sizeof(*v))) == NULL)
+		r = CL_NOMEM;
+	for (i = 0; r == CL_OK && i < h->blob.noffers; i++)
+		r = hello_judge_offer(mon, s, &h->blob.offers[i], &nrefused,
+		    &v[i]);
+	if (r == CL_OK && hello_open_rest(mon, s) == CL_OK)
+		hello_send_ok(c, s, h->ask, v, h->blob.noffers);
 	else {
 		/* No welcome: the device keeps all and comes back. */
 		log_error("hello-later", "agent=%s peer=%s",

@@ -143,19 +143,18 @@ work_send(struct monitor *mon, const struct session *s,
     const struct handle *h)
 {
 	const struct work *w = h->work;
-	struct buf b;
+	struct msg_handle_work body = { .handle = h->row.number };
 
 	if (w == NULL || (w->asked == WORK_NONE && !w->seeded))
 		return;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, h->row.number);
-	buf_put_u8(&b, (uint8_t)w->asked);
-	buf_put_u64(&b, w->cap);
-	buf_put_u8(&b, (uint8_t)(w->seeded != 0));
-	buf_put_u8(&b, w->state == WORK_DONE);
-	buf_put_str(&b, w->branch);
-	buf_put_str(&b, w->state == WORK_FAILED ? "it failed before" : "");
-	mon_send(mon_find_child(mon, s->generation), MSG_HANDLE_WORK, 0, &b,
+	body.asked = w->asked;
+	body.cap = w->cap;
+	body.seeded = w->seeded;
+	body.over = w->state == WORK_DONE;
+	body.branch = w->branch;
+	if (w->state == WORK_FAILED)
+		body.failure = "it failed before";
+	MON_SEND(mon_find_child(mon, s->generation), HANDLE_WORK, 0, &body,
 	    -1);
 }
 

@@ -100,18 +100,15 @@ work_send_branch(struct monitor *mon, const struct session *s,
     const struct handle *h, const struct dispatch *d)
 {
 	const struct spec_bundle *bundle = d->spec->workspace.branch_bundle;
-	struct buf b;
+	struct msg_branch_file body = { s->number, h->row.number, 0 };
 	int fd;
 
 	if (bundle == NULL || bundle->bytes == 0)
 		return CL_OK;
 	if ((fd = fcntl(d->branch_fd, F_DUPFD_CLOEXEC, 3)) == -1)
 		return CL_SYSTEM;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, s->number);
-	buf_put_u64(&b, h->row.number);
-	buf_put_u64(&b, (uint64_t)bundle->bytes);
-	mon_send(mon_find_child(mon, s->generation), MSG_BRANCH_FILE, 0, &b,
+	body.len = bundle->bytes;
+	MON_SEND(mon_find_child(mon, s->generation), BRANCH_FILE, 0, &body,
 	    fd);
 	return CL_OK;
 }

@@ -345,7 +345,8 @@ int
 lease_send_redactions(struct monitor *mon, const struct session *s,
     const struct handle *h)
 {
-	struct buf blob, b;
+	struct msg_handle_redact body = { .handle = h->row.number };
+	struct buf blob;
 	int fd, r;
 
 	if (!lease_has_bindings(h))
@@ -354,11 +355,9 @@ lease_send_redactions(struct monitor *mon, const struct session *s,
 	if ((r = lease_put_all(mon, h, &blob)) == CL_OK &&
 	    (r = buf_error(&blob)) == CL_OK && blob.len > 0 &&
 	    (r = util_make_memfd(blob.data, blob.len, &fd)) == CL_OK) {
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_u64(&b, h->row.number);
-		buf_put_u32(&b, (uint32_t)blob.len);
-		mon_send(mon_find_child(mon, s->generation),
-		    MSG_HANDLE_REDACT, 0, &b, fd);
+		body.len = blob.len;
+		MON_SEND(mon_find_child(mon, s->generation), HANDLE_REDACT,
+		    0, &body, fd);
 	}
 	buf_clear(&blob);	/* wiped */
 	return r;

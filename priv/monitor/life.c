@@ -61,17 +61,13 @@ life_drop_session(struct monitor *mon, struct session *s, int how,
     const char *reason)
 {
 	struct child *c = mon_find_child(mon, s->generation);
-	struct buf b;
+	struct msg_session_drop body = { s->number, how, reason };
 
 	if (s->dropped || c == NULL)
 		return;
 	s->dropped = 1;
 	s->dropped_at = util_now_ms();
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, s->number);
-	buf_put_u8(&b, (uint8_t)how);
-	buf_put_str(&b, reason);
-	mon_send(c, MSG_SESSION_DROP, 0, &b, -1);
+	MON_SEND(c, SESSION_DROP, 0, &body, -1);
 }
 
 void
@@ -216,15 +212,13 @@ void
 life_confirm_end(struct monitor *mon, const struct handle *h)
 {
 	struct session *s = agents_find_session(&mon->agents, h->session);
+	struct msg_handle body = { h->row.number };
 	int durable = mon->durable;
-	struct buf b;
 
 	if (s == NULL || h->unsaved)
 		return;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, h->row.number);
 	mon->durable = 1;
-	mon_send(mon_find_child(mon, s->generation), MSG_HANDLE_SHUT, 0, &b,
+	MON_SEND(mon_find_child(mon, s->generation), HANDLE_SHUT, 0, &body,
 	    -1);
 	mon->durable = durable;
 }
@@ -295,7 +289,7 @@ void
 life_fail_handle(struct monitor *mon, struct handle *h, const char *text)
 {
 	struct session *s = agents_find_session(&mon->agents, h->session);
-	struct buf b;
+	struct msg_handle body = { h->row.number };
 
 	if (handle_is_closed(h))
 		return;
@@ -305,12 +299,9 @@ life_fail_handle(struct monitor *mon, struct handle *h, const char *text)
 	}
 	h->row.state = HS_FAILED;
 	handle_set_text(&h->row.error, text);
-	if (s != NULL) {
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_u64(&b, h->row.number);
-		mon_send(mon_find_child(mon, s->generation), MSG_HANDLE_SHUT,
-		    0, &b, -1);
-	}
+	if (s != NULL)
+		MON_SEND(mon_find_child(mon, s->generation), HANDLE_SHUT, 0,
+		    &body, -1);
 	life_end_handle(mon, h);
 }
 

@@ -50,36 +50,6 @@ struct mon_after {
 };
 
 
-static mon_handler_fn *const mon_handlers[MON_TYPES] = {
-	[MSG_NET_READY] = answer_net_ready,
-	[MSG_NET_STOPPED] = answer_net_stopped,
-	[MSG_AUTH] = answer_auth,
-	[MSG_HELLO] = answer_hello,
-	[MSG_SESSION_UP] = answer_session_up,
-	[MSG_SESSION_DOWN] = answer_session_down,
-	[MSG_SESSION_SEEN] = answer_session_seen,
-	[MSG_SESSION_ECHO] = answer_session_echo,
-	[MSG_CAPS] = answer_caps,
-	[MSG_ORIGIN_REFUSED] = answer_origin_refused,
-	[MSG_FOREIGN] = answer_foreign,
-	[MSG_WHO] = answer_who,
-	[MSG_START_ANS] = answer_start_ans,
-	[MSG_SIGNAL_ANS] = answer_device_ans,
-	[MSG_QUERY_ANS] = answer_device_ans,
-	[MSG_INVENTORY_ANS] = answer_device_ans,
-	[MSG_REVOKE_ANS] = answer_revoke_ans,
-	[MSG_REFRESH_ANS] = answer_refresh_ans,
-	[MSG_HANDLE_STATUS] = answer_handle_status,
-	[MSG_HANDLE_PROGRESS] = answer_handle_progress,
-	[MSG_HANDLE_FILES] = answer_handle_files,
-	[MSG_HANDLE_LOST] = answer_handle_lost,
-	[MSG_RESULT_TAKE] = answer_result_take,
-	[MSG_RESULT_END] = answer_result_end,
-	[MSG_RESULT_FAILED] = answer_result_failed,
-	[MSG_PROJECT] = answer_project,
-	[MSG_PENALTY] = answer_penalty,
-};
-
 /* Each with its own type of body. */
 typedef int mon_body_fn(struct monitor *, struct child *, struct imsg *,
     union msg_any *);
@@ -110,19 +80,10 @@ static mon_body_fn *const mon_bodies[MON_TYPES] = {
 #undef X
 };
 
-mon_handler_fn *
-mon_find_handler(uint32_t type)
-{
-	if (type >= MON_TYPES)
-		return NULL;
-	return mon_handlers[type];
-}
-
 int
 mon_has_handler(uint32_t type)
 {
-	return mon_find_handler(type) != NULL ||
-	    (type < MON_TYPES && mon_bodies[type] != NULL);
+	return type < MON_TYPES && mon_bodies[type] != NULL;
 }
 
 void
@@ -362,15 +323,13 @@ mon_undo_request(struct monitor *mon, struct mon_out **out,
 static int
 mon_handle(struct child *c, struct imsg *m, union msg_any *v)
 {
-	mon_handler_fn *fn = mon_find_handler(m->type);
-
 	if (msgcat_role(m->type) != ROLE_NONE &&
 	    answer_ctl_begin(c->mon, m) == NULL)
 		return CL_STATE;
-	if (m->type < MON_TYPES && mon_bodies[m->type] != NULL)
-		return mon_bodies[m->type](c->mon, c, m, v);
 	/* The unit test demands one for each row. */
-	return fn != NULL ? fn(c->mon, c, m) : CL_UNSUPPORTED;
+	if (!mon_has_handler(m->type))
+		return CL_UNSUPPORTED;
+	return mon_bodies[m->type](c->mon, c, m, v);
 }
 
 void

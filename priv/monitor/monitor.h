@@ -87,13 +87,10 @@ struct monitor {
 	int detached_fd;	/* told when ready; -1 */
 };
 
-typedef int mon_handler_fn(struct monitor *, struct child *, struct imsg *);
 /* ok: the turn's commit succeeded. */
 typedef void mon_after_fn(struct monitor *, uint64_t id, uint64_t aux,
     int ok);
 
-/* The handler of a type the monitor receives, or NULL. */
-mon_handler_fn *mon_find_handler(uint32_t type);
 /* 1: the monitor handles messages of this type. */
 int mon_has_handler(uint32_t type);
 /* Check and handle one message; kills the child for a violation. */

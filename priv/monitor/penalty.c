@@ -100,18 +100,13 @@ penalty_save(struct penalties *p, const struct penalty_source *s,
 }
 
 static void
-penalty_send(struct child *c, const struct penalty_source *s, int kind,
-    uint32_t ms)
+penalty_send(struct child *c, const struct penalty_source *s, int64_t ms)
 {
 	char text[PENALTY_TEXT_MAX];
-	struct buf b;
+	struct msg_penalty_set body = { text, (uint64_t)ms };
 
 	penalty_format_source(s, text);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_str(&b, text);
-	buf_put_u8(&b, (uint8_t)kind);
-	buf_put_u32(&b, ms);
-	mon_send(c, MSG_PENALTY_SET, 0, &b, -1);
+	MON_SEND(c, PENALTY_SET, 0, &body, -1);
 }
 
 void
@@ -124,8 +119,7 @@ penalty_send_all(struct monitor *mon, struct child *c)
 	for (i = 0; i < mon->penalties.n; i++) {
 		row = &mon->penalties.rows[i];
 		if (row->until > now)
-			penalty_send(c, &row->source, PEN_CRASH,
-			    (uint32_t)(row->until - now));
+			penalty_send(c, &row->source, row->until - now);
 	}
 }
 
@@ -171,6 +165,6 @@ penalty_add(struct monitor *mon, const struct child *from,
 		c = &mon->children[i];
 		if (c->kind != CHILD_NET || c == from || !c->has_start)
 			continue;
-		penalty_send(c, s, kind, ms);
+		penalty_send(c, s, ms);
 	}
 }

@@ -187,7 +187,7 @@ static void
 refresh_send(struct monitor *mon, struct session *s, struct refresh *f,
     int fd, size_t len)
 {
-	struct buf b;
+	struct msg_session_memfd body = { s->number, len };
 
 	f->id = ++mon->refreshes.last_id;
 	f->session = s->number;
@@ -197,11 +197,8 @@ refresh_send(struct monitor *mon, struct session *s, struct refresh *f,
 	mon_add_after(mon, refresh_undo, f->id, 0);
 	/* On record before it leaves, whoever waits for the answer. */
 	refresh_audit(mon, f, "start", "allow", NULL);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, s->number);
-	buf_put_u32(&b, (uint32_t)len);
 	mon->durable = 1;
-	mon_send(mon_find_child(mon, s->generation), MSG_REFRESH, f->id, &b,
+	MON_SEND(mon_find_child(mon, s->generation), REFRESH, f->id, &body,
 	    fd);
 	mon->durable = 0;
 }
@@ -351,30 +348,22 @@ refresh_finish(struct monitor *mon, struct refresh *f, int result,
 }
 
 int
-refresh_answer(struct monitor *mon, struct child *c, struct imsg *m)
+refresh_answer(struct monitor *mon, struct child *c, struct imsg *m,
+    struct msg_refresh_ans *v)
 {
-	char code[128], text[MAX_ERROR_TEXT_LEN + 1];
-	struct lease_refreshed rep;
 	struct refresh *f;
-	int result, r;
 
-	result = buf_get_u8(&m->body);
-	buf_get_str(&m->body, code, sizeof(code) - 1);
-	buf_get_str(&m->body, text, sizeof(text) - 1);
-	if ((r = field_get(&lease_refreshed_table, &m->body, &rep)) != CL_OK)
-		return r;
-	if ((r = buf_end(&m->body)) != CL_OK || result > RES_TIMEOUT ||
-	    m->id == 0 || m->id > mon->refreshes.last_id)
-		r = CL_FORMAT;
+	if (m->id == 0 || m->id > mon->refreshes.last_id)
+		return CL_FORMAT;
 	TAILQ_FOREACH(f, &mon->refreshes.list, entry)
 		if (f->id == m->id)
 			break;
-	if (r == CL_OK && f != NULL && f->generation != c->generation)
-		r = CL_FORMAT;
-	if (r == CL_OK && f != NULL)
-		refresh_finish(mon, f, result, code, text, &rep);
-	field_clear(&lease_refreshed_table, &rep);
-	return r;
+	if (f != NULL && f->generation != c->generation)
+		return CL_FORMAT;
+	if (f != NULL)
+		refresh_finish(mon, f, (int)v->ans.result, v->ans.code,
+		    v->ans.text, &v->report);
+	return CL_OK;
 }
 
 void

@@ -14,6 +14,7 @@
 
 struct child;
 struct imsg;
+struct msg_refresh_ans;
 struct monitor;
 
 struct refresh;
@@ -31,7 +32,8 @@ void refresh_clear(struct monitor *mon);
 void refresh_start(struct monitor *mon, const char *lease_id,
     const char *actor, uint64_t ctl);
 /* REFRESH_ANS.  CL_FORMAT: a violation. */
-int refresh_answer(struct monitor *mon, struct child *c, struct imsg *m);
+int refresh_answer(struct monitor *mon, struct child *c, struct imsg *m,
+    struct msg_refresh_ans *v);
 void refresh_end_session(struct monitor *mon, uint64_t session);
 void refresh_forget(struct monitor *mon, uint64_t ctl, uint64_t mask);
 

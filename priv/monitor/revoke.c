@@ -222,9 +222,8 @@ static void
 revoke_send(struct monitor *mon, struct session *s,
     struct store_revocation *row, uint64_t group)
 {
-	const char *grant = row->widened[0] != '\0' ? "" : row->grant_id;
+	struct msg_revoke body = { .session = s->number };
 	struct revoke *v;
-	struct buf b;
 
 	if ((v = calloc(1, sizeof(*v))) == NULL) {
 		/* It stays owed: the next session sends it. */
@@ -239,16 +238,14 @@ revoke_send(struct monitor *mon, struct session *s,
 	TAILQ_INSERT_TAIL(&mon->revokes.list, v, entry);
 	mon->revokes.n++;
 	(void)revoke_add_group(mon, v, group);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, s->number);
-	buf_put_str(&b, v->row.lease_id);
-	buf_put_str(&b, grant);
-	buf_put_u8(&b, (uint8_t)v->row.action);
-	buf_put_str(&b, v->row.reason);
+	body.lease = v->row.lease_id;
+	body.grant = v->row.widened[0] != '\0' ? "" : v->row.grant_id;
+	body.action = v->row.action;
+	body.reason = v->row.reason;
 	/* Pending is on record before the frame leaves. */
 	mon_add_after(mon, revoke_undo, v->id, 0);
 	mon->durable = 1;
-	mon_send(mon_find_child(mon, s->generation), MSG_REVOKE, v->id, &b,
+	MON_SEND(mon_find_child(mon, s->generation), REVOKE, v->id, &body,
 	    -1);
 	mon->durable = 0;
 }
@@ -512,35 +509,25 @@ revoke_use_failure(struct monitor *mon, struct store_revocation *row,
 }
 
 int
-revoke_answer(struct monitor *mon, struct child *c, struct imsg *m)
+revoke_answer(struct monitor *mon, struct child *c, struct imsg *m,
+    struct msg_revoke_ans *v)
 {
-	char code[128], text[MAX_ERROR_TEXT_LEN + 1];
-	struct lease_revoked rep;
-	struct revoke *v;
-	int result, r;
+	struct revoke *rv;
+	int r = CL_OK;
 
-	result = buf_get_u8(&m->body);
-	buf_get_str(&m->body, code, sizeof(code) - 1);
-	buf_get_str(&m->body, text, sizeof(text) - 1);
-	if ((r = field_get(&lease_revoked_table, &m->body, &rep)) != CL_OK)
-		return r;
-	if ((r = buf_end(&m->body)) != CL_OK || result > RES_TIMEOUT ||
-	    m->id == 0 || m->id > mon->revokes.last_id) {
-		field_clear(&lease_revoked_table, &rep);
+	if (m->id == 0 || m->id > mon->revokes.last_id)
 		return CL_FORMAT;
-	}
-	if ((v = revoke_find(mon, m->id)) != NULL &&
-	    v->generation != c->generation)
-		r = CL_FORMAT;
-	if (r == CL_OK && v != NULL) {
-		if (result == RES_OK)
-			r = revoke_use_report(&v->row, &rep);
-		else
-			revoke_use_failure(mon, &v->row, result, code, text);
-		if (r == CL_OK)
-			revoke_finish(mon, v);
-	}
-	field_clear(&lease_revoked_table, &rep);
+	if ((rv = revoke_find(mon, m->id)) == NULL)
+		return CL_OK;
+	if (rv->generation != c->generation)
+		return CL_FORMAT;
+	if (v->ans.result == RES_OK)
+		r = revoke_use_report(&rv->row, &v->report);
+	else
+		revoke_use_failure(mon, &rv->row, (int)v->ans.result,
+		    v->ans.code, v->ans.text);
+	if (r == CL_OK)
+		revoke_finish(mon, rv);
 	return r == CL_NOMEM ? CL_OK : r;
 }
 

@@ -17,6 +17,7 @@ struct agent;
 struct child;
 struct imsg;
 struct monitor;
+struct msg_revoke_ans;
 struct session;
 struct store_lease;
 
@@ -68,7 +69,8 @@ void revoke_grant(struct monitor *mon, const char *grant_id,
  * else. */
 void revoke_replay(struct monitor *mon, struct session *s);
 /* REVOKE_ANS.  CL_FORMAT: a violation. */
-int revoke_answer(struct monitor *mon, struct child *c, struct imsg *m);
+int revoke_answer(struct monitor *mon, struct child *c, struct imsg *m,
+    struct msg_revoke_ans *v);
 void revoke_end_session(struct monitor *mon, uint64_t session);
 /* As devask_forget. */
 void revoke_forget(struct monitor *mon, uint64_t ctl, uint64_t mask);

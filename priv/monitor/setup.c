@@ -164,16 +164,6 @@ setup_check_keys(struct monitor *mon, char *err, size_t errlen)
 	return r;
 }
 
-static void
-setup_put_list(struct buf *b, const struct conf_list *l)
-{
-	size_t i;
-
-	buf_put_u16(b, (uint16_t)l->n);
-	for (i = 0; i < l->n; i++)
-		buf_put_str(b, l->v[i]);
-}
-
 /* One worker's part of a bound of the whole hub; never nothing. */
 static uint32_t
 setup_get_share(const struct hub_conf *conf, uint32_t max)
@@ -186,36 +176,34 @@ setup_get_share(const struct hub_conf *conf, uint32_t max)
 static void
 setup_send_net_config(struct child *c)
 {
-	struct hub_conf *conf = &c->mon->conf;
+	const struct hub_conf *conf = &c->mon->conf;
 	struct config_penalty p;
 	char origin[MAX_URL_LEN + 1];
-	struct buf b;
+	struct msg_net_config body = { .worker = c->index,
+	    .max_agents = conf->max_agents,
+	    /* The kernel deals connections out evenly (SO_REUSEPORT). */
+	    .max_pending = setup_get_share(conf, conf->max_pending),
+	    .max_per_source = setup_get_share(conf, conf->max_per_source),
+	    .heartbeat_s = HEARTBEAT_S, .log_level = config_log_level(conf),
+	    .external_origin = origin, .origins = conf->allowed_origins.v,
+	    .norigins = conf->allowed_origins.n,
+	    .proxies = conf->trusted_proxies.v,
+	    .nproxies = conf->trusted_proxies.n };
 
 	(void)config_parse_penalty(conf->penalty, &p);
+	body.penalties = p.enabled;
+	body.auth_ms = p.auth_ms;
+	body.protocol_ms = p.protocol_ms;
+	body.crash_ms = p.crash_ms;
+	body.max_ms = p.max_ms;
 	config_format_origin(conf, origin, sizeof(origin));
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u16(&b, (uint16_t)c->index);
-	buf_put_u32(&b, conf->max_agents);
-	/* The kernel deals connections out evenly (SO_REUSEPORT). */
-	buf_put_u32(&b, setup_get_share(conf, conf->max_pending));
-	buf_put_u32(&b, setup_get_share(conf, conf->max_per_source));
-	buf_put_u16(&b, HEARTBEAT_S);
-	buf_put_u8(&b, (uint8_t)p.enabled);
-	buf_put_u32(&b, p.auth_ms);
-	buf_put_u32(&b, p.protocol_ms);
-	buf_put_u32(&b, p.crash_ms);
-	buf_put_u32(&b, p.max_ms);
-	buf_put_u8(&b, (uint8_t)config_log_level(conf));
-	buf_put_str(&b, origin);
-	setup_put_list(&b, &conf->allowed_origins);
-	setup_put_list(&b, &conf->trusted_proxies);
-	mon_send(c, MSG_NET_CONFIG, 0, &b, -1);
+	MON_SEND(c, NET_CONFIG, 0, &body, -1);
 }
 
 static void
 setup_send_cert(struct child *c)
 {
-	struct buf b;
+	struct msg_memfd body;
 	size_t len;
 	int fd, r;
 
@@ -224,9 +212,8 @@ setup_send_cert(struct child *c)
 		    c->mon->conf.key_dir, log_q(cl_strerror(r)));
 		return;
 	}
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u32(&b, (uint32_t)len);
-	mon_send(c, MSG_NET_CERT, 0, &b, fd);
+	body.len = len;
+	MON_SEND(c, NET_CERT, 0, &body, fd);
 }
 
 /* It accepts from here on: whom it turns away comes before. */
@@ -235,14 +222,14 @@ setup_start_net(struct child *c)
 {
 	penalty_send_all(c->mon, c);
 	c->has_start = 1;
-	mon_send(c, MSG_NET_START, 0, NULL, -1);
+	MON_SEND(c, NET_START, 0, NULL, -1);
 }
 
 static void
 setup_configure_net(struct child *c)
 {
+	struct msg_net_listen body;
 	struct listener *l;
-	struct buf b;
 	size_t i;
 	int fd;
 
@@ -255,10 +242,9 @@ setup_configure_net(struct child *c)
 			    l->at.text, log_q(strerror(errno)));
 			continue;
 		}
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_u8(&b, (uint8_t)l->at.plaintext);
-		buf_put_str(&b, l->at.text);
-		mon_send(c, MSG_NET_LISTEN, 0, &b, fd);
+		body.plaintext = l->at.plaintext;
+		body.address = l->at.text;
+		MON_SEND(c, NET_LISTEN, 0, &body, fd);
 	}
 	if (c->mon->has_tls) {
 		setup_send_cert(c);
@@ -285,7 +271,7 @@ setup_give_key(struct child *net)
 	net->has_key = 1;
 	client.worker = net->index;
 	MON_SEND(key, KEY_CLIENT, 0, &client, fds[0]);
-	mon_send(net, MSG_NET_KEY, 0, NULL, fds[1]);
+	MON_SEND(net, NET_KEY, 0, NULL, fds[1]);
 	if (net->state == MS_STARTING && !net->has_start)
 		setup_start_net(net);
 }

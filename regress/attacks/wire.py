@@ -8,10 +8,8 @@ What a message is made of stands in a catalogue, a text of lines
 	ROW number direction states fd once
 		member type bound
 
-where the members of a list follow it, indented by one more tab.
-catalogue.sample is the part that is used here of channels whose .def file is
-not in force yet: what common/msg/catalogue.def includes is read from there.
-The numbers are those of the tree, $SRC, when it says them.
+where the members of a list follow it, indented by one more tab; it is made
+of the .def files of the tree, $SRC.
 """
 import array
 import fcntl
@@ -119,9 +117,7 @@ def numbers_of_tree():
     return {name: int(number, 16) for name, number in found.items()}
 
 
-with open(HERE + "/catalogue.sample", encoding="ascii") as sample:
-    ROWS = read_catalogue(sample.read())
-ROWS.update(read_catalogue(catalogue_of_tree()))
+ROWS = read_catalogue(catalogue_of_tree())
 NUMBERS = {name: row.number for name, row in ROWS.items()}
 NUMBERS.update(numbers_of_tree())
 NAMES = {number: name for name, number in NUMBERS.items()}
@@ -496,7 +492,7 @@ class Worker(Child):
         while not os.path.exists(self.tmp + "/tokens"):
             self.read(0.1)
         token = read_file(self.tmp + "/tokens").split()[0].decode()
-        got = self.ask("AUTH", 1, 1, token, "127.0.0.1:1")
+        got = self.ask("AUTH", 1, token, "127.0.0.1:1")
         if got.get("result") != 0:
             raise SystemExit("no session")
         self.session = got["session"]
@@ -508,9 +504,10 @@ class Worker(Child):
 
     def start_answer(self, ident, handle):
         """It runs."""
-        self.send("START_ANS", ident, handle, 0, "", "", 1, time.time_ns())
+        self.send("START_ANS", ident, 0, "", "", 1, time.time_ns())
 
     def status(self, handle, state, code, error="", received=0):
         now = time.time_ns()
         self.send("HANDLE_STATUS", 0, self.session, handle, state, 1, code,
-                  now, now, error, "", 0, received, False)
+                  now, now, error, False, 0, received,
+                  False)

@@ -14,7 +14,7 @@ write_file(TMP + "/orders/serving", "")
 c.wait_order("bearer")
 bearer, held = read_file(TMP + "/orders/bearer").decode(), 0
 for i in range(400):
-    held += c.ask("AUTH", i + 1, i, bearer, "127.0.0.1:1")["result"] == 0
+    held += c.ask("AUTH", i + 1, bearer, "127.0.0.1:1")["result"] == 0
 write_file(TMP + "/orders/held", held)
 c.serve()
 END

@@ -14,13 +14,16 @@ c.login()
 log = index = handle = None
 while handle is None:
     name, ident, body, fd = c.read(keep=True)
-    if name == "HANDLE_OPEN":
-        log = fd
-    if name == "HANDLE_INDEX":
-        index = fd
     if name == "START":
         handle = members_of(name, body)["handle"]
         c.start_answer(ident, handle)
+c.send("HANDLE_FILES", 3, c.session, handle, False)
+while index is None:
+    name, ident, body, fd = c.read(keep=True)
+    if name == "HANDLE_LOG":
+        log = fd
+    if name == "HANDLE_INDEX":
+        index = fd
 try:
     os.posix_fallocate(log, 0, 64 << 20)
 except OSError as why:

@@ -12,7 +12,6 @@
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
-#include "common/msg/buf.h"
 #include "net/codec/http1.h"
 #include "net/hub/hub_conf.h"
 #include "net/hub/hub_route.h"
@@ -31,28 +30,19 @@ static const char upgrade[] = "Host: hub.local:7443\r\n"
 static void
 make_conf(struct hub_conf *conf, int proxy)
 {
-	struct buf b;
-	int i;
+	static char *origins[] = { (char *)(uintptr_t)"https://ops.example",
+	    (char *)(uintptr_t)"tools.example:444" };
+	static struct hub_cidr cidr;
 
 	memset(conf, 0, sizeof(*conf));
-	buf_init(&b, 4096);
-	buf_put_u16(&b, 3);
-	for (i = 0; i < 3; i++)
-		buf_put_u32(&b, 10);
-	buf_put_u16(&b, 15);
-	buf_put_u8(&b, 1);
-	for (i = 0; i < 4; i++)
-		buf_put_u32(&b, 60000);
-	buf_put_u8(&b, 3);
-	buf_put_str(&b, "wss://hub.example:8443/x");
-	buf_put_u16(&b, 2);
-	buf_put_str(&b, "https://ops.example");
-	buf_put_str(&b, "tools.example:444");
-	buf_put_u16(&b, (uint16_t)proxy);
-	if (proxy)
-		buf_put_str(&b, "192.0.2.0/24");
-	FUZZ_CHECK(hub_conf_get(&b, conf) == CL_OK);
-	buf_clear(&b);
+	conf->net.external_origin = "wss://hub.example:8443/x";
+	conf->net.origins = origins;
+	conf->net.norigins = 2;
+	if (!proxy)
+		return;
+	FUZZ_CHECK(hub_cidr_parse("192.0.2.0/24", &cidr) == CL_OK);
+	conf->proxies = &cidr;
+	conf->nproxies = 1;
 }
 
 static void
@@ -66,7 +56,7 @@ check_head(struct http1_head *h, unsigned int flags)
 	unsigned int status = 0;
 	enum hr_why why;
 
-	if (conf[0].max_agents == 0) {
+	if (conf[0].net.external_origin == NULL) {
 		make_conf(&conf[0], 0);
 		make_conf(&conf[1], 1);
 		FUZZ_CHECK(hub_addr_parse("192.0.2.7", &peer) == CL_OK);

@@ -12,7 +12,7 @@
 
 #include "common/base/err.h"
 #include "common/base/limits.h"
-#include "common/msg/imsg.h"
+#include "common/msg/msgcat.h"
 #include "net/hub/ask.h"
 
 static struct ask_table t;
@@ -21,11 +21,10 @@ static uint32_t sent_type;
 static int nsent, nanswers, ntimeouts, send_result;
 
 static int
-fake_send(void *ctx, uint32_t type, uint64_t id, const struct buf *body,
-    int fd)
+fake_send(void *ctx, uint32_t type, uint64_t id, const void *v, int fd)
 {
 	(void)ctx;
-	(void)body;
+	(void)v;
 	if (fd != -1)
 		close(fd);
 	sent_type = type;
@@ -35,11 +34,11 @@ fake_send(void *ctx, uint32_t type, uint64_t id, const struct buf *body,
 }
 
 static void
-on_answer(void *ctx, uint64_t owner, struct imsg *m)
+on_answer(void *ctx, uint64_t owner, union msg_any *v)
 {
 	ASSERT_PTR_EQ(ctx, &t);
 	answered_owner = owner;
-	if (m == NULL)
+	if (v == NULL)
 		ntimeouts++;
 	else
 		nanswers++;
@@ -59,6 +58,7 @@ test_answers(void)
 {
 	struct ask_owner one, two;
 	struct imsg m = { .fd = -1 };
+	union msg_any v;
 
 	TEST_START("an answer finds its owner by number, once");
 	ask_init(&t, &t, fake_send);
@@ -69,20 +69,20 @@ test_answers(void)
 	m.id = sent_id;
 	ASSERT_ERR(ask_start(&t, &two, 0x112, NULL, -1, on_answer, 0), CL_OK);
 	m.type = 0x111;
-	ASSERT_ERR(ask_answer(&t, &m), CL_OK);
+	ASSERT_ERR(ask_answer(&t, &m, &v), CL_OK);
 	ASSERT_U64_EQ(answered_owner, 11);
-	ASSERT_ERR(ask_answer(&t, &m), CL_NOTFOUND);
+	ASSERT_ERR(ask_answer(&t, &m, &v), CL_NOTFOUND);
 	ASSERT_INT_EQ(one.nasks, 0);
 
 	TEST_START("an answer to another kind of request is refused");
 	m.id = sent_id;
 	m.type = 0x111;
-	ASSERT_ERR(ask_answer(&t, &m), CL_FORMAT);
+	ASSERT_ERR(ask_answer(&t, &m, &v), CL_FORMAT);
 
 	TEST_START("the answer for an owner that is gone finds nothing");
 	ask_stop(&t, &two);
 	m.type = 0x113;
-	ASSERT_ERR(ask_answer(&t, &m), CL_NOTFOUND);
+	ASSERT_ERR(ask_answer(&t, &m, &v), CL_NOTFOUND);
 	ASSERT_INT_EQ(nanswers, 1);
 	ASSERT_SIZE_T_EQ(t.nasks, 0);
 }

@@ -17,24 +17,33 @@
 
 /* The machine of one session, with its statics. */
 #include "net/hub/hub_session.c"
+#include "regress/unit/msgtest.h"
 
 static struct hub hub;
 static struct hs *s;
 static struct hlog *h;
-static struct imsg_chan mon;	/* the monitor's end */
+static struct chan mon;		/* the monitor's end */
+static union msg_any told;	/* what it got last */
+static uint32_t told_type;
 static struct ws_parser device;	/* what the device reads */
 static int peer;		/* the device's end */
 static int disk;		/* h's log file, while it fails */
+
+static int
+on_message(void *arg, struct imsg *m, union msg_any *v)
+{
+	return hub_on_message(arg, m, v);
+}
 
 static void
 set_up(void)
 {
 	static struct hub_addr addr;
-	int fds[2], chan[2];
+	int fds[2];
 
 	memset(&hub, 0, sizeof(hub));
 	hub.now = 1000000;
-	hub.conf.heartbeat_s = HEARTBEAT_S;
+	hub.conf.net.heartbeat_s = HEARTBEAT_S;
 	hub.tls.key_fd = -1;
 	ASSERT_TRUE((hub.base = event_base_new()) != NULL);
 	ask_init(&hub.asks, &hub, hub_send);
@@ -43,9 +52,10 @@ set_up(void)
 	hs_init(&hub.sessions);
 	jx_init(&hub.jx);
 	jsonw_init(&hub.jw, MAX_FRAME_LEN, 0);
-	ASSERT_ERR(imsg_pair(chan), CL_OK);
-	ASSERT_ERR(imsg_init(&hub.chan, chan[0], CHAN_QUEUE_MAX), CL_OK);
-	ASSERT_ERR(imsg_init(&mon, chan[1], CHAN_QUEUE_MAX), CL_OK);
+	msgtest_open(&hub.chan, msgtest_pair(&mon, MSG_N2M, MSG_M2N), MSG_M2N,
+	    MSG_N2M);
+	hub.chan.on_msg = on_message;
+	hub.chan.arg = &hub;
 	ASSERT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK |
 	    SOCK_CLOEXEC, 0, fds), 0);
 	peer = fds[1];
@@ -69,8 +79,10 @@ tear_down(void)
 	h = NULL;
 	close(peer);
 	ws_clear(&device);
-	imsg_clear(&hub.chan);
-	imsg_clear(&mon);
+	chan_close(&hub.chan);
+	chan_close(&mon);
+	msg_clear(told_type, &told);
+	told_type = 0;
 	hlog_clear(&hub.logs);
 	jx_clear(&hub.jx);
 	jsonw_clear(&hub.jw);
@@ -114,25 +126,25 @@ hear(void)
 	return r == CL_OK ? &ev : NULL;
 }
 
-/* Does the monitor get a message of this type?  What came is forgotten. */
+/* Does the monitor get a message of this type?  What came is forgotten but
+ * for its body, and its id. */
+static uint64_t told_id;
+
 static int
-is_told(uint32_t type, struct imsg *copy)
+is_told(uint32_t type)
 {
 	struct imsg m;
 	int found = 0;
 
-	(void)imsg_write(&hub.chan);
-	while (imsg_read(&mon, &m) == CL_OK) {
-		if (m.type == type) {
-			found = 1;
-			if (copy != NULL)
-				*copy = m;
-		}
+	while (!found) {
+		msg_clear(told_type, &told);
+		if ((told_type = msgtest_hear(&mon, &m, &told)) == 0)
+			return 0;
+		told_id = m.id;
+		found = m.type == type;
 		imsg_free(&m);
-		if (found && copy != NULL)
-			break;		/* the body borrows from it */
 	}
-	return found;
+	return 1;
 }
 
 static void
@@ -177,7 +189,7 @@ test_pings(void)
 	say(WS_PING, "again");
 	ASSERT_INT_EQ(s->state, HST_CLOSING);
 	ASSERT_INT_EQ(s->close_code, WS_CODE_POLICY);
-	ASSERT_TRUE(is_told(MSG_SESSION_DOWN, NULL));
+	ASSERT_TRUE(is_told(MSG_SESSION_DOWN));
 	hs_flush(s);
 	ASSERT_TRUE((ev = hear()) != NULL);
 	ASSERT_INT_EQ(ev->op, WS_CLOSE);
@@ -214,7 +226,7 @@ test_unread(void)
 	ASSERT_ERR(hs_put_bytes(s, "x", 1), CL_LIMIT);
 	hs_flush(s);
 	ASSERT_INT_EQ(s->state, HST_DEAD);
-	ASSERT_TRUE(is_told(MSG_SESSION_DOWN, NULL));
+	ASSERT_TRUE(is_told(MSG_SESSION_DOWN));
 	tear_down();
 
 	TEST_START("one that takes nothing for 20 s is closed");
@@ -268,7 +280,7 @@ test_deadlines(void)
 		hs_on_time(&hub);
 		(void)hs_settle_all(&hub);
 		hs_start_turn(&hub.sessions);
-		while (is_told(MSG_SESSION_DOWN, NULL))
+		while (is_told(MSG_SESSION_DOWN))
 			;
 	}
 	while (n > 0)
@@ -296,8 +308,8 @@ open_temp(void)
 static void
 set_up_workload(void)
 {
-	struct hlog_open o = { .number = 7, .session = 5, .id = "w",
-		.state = HS_RUNNING };
+	struct msg_handle_open o = { .handle = 7, .session = 5,
+		.handle_id = "w", .state = HS_RUNNING };
 
 	set_up();
 	ASSERT_ERR(hlog_open(&hub.logs, &s->logs, &o, &h), CL_OK);
@@ -343,7 +355,6 @@ static void
 test_held_end(void)
 {
 	char text[16];
-	struct imsg m;
 	int kept;
 
 	TEST_START("an end waits for a disk that fails, and is not told");
@@ -352,14 +363,14 @@ test_held_end(void)
 	end_workload();
 	ASSERT_TRUE(h->end_text != NULL);
 	ASSERT_FALSE(h->closed);
-	ASSERT_FALSE(is_told(MSG_HANDLE_STATUS, NULL));
+	ASSERT_FALSE(is_told(MSG_HANDLE_STATUS));
 
 	TEST_START("a beat that does not name the workload any more does not "
 	    "make it lost");
 	beat();
 	hub.now += HEARTBEAT_S * 1000;
 	beat();
-	ASSERT_FALSE(is_told(MSG_HANDLE_LOST, NULL));
+	ASSERT_FALSE(is_told(MSG_HANDLE_LOST));
 	ASSERT_TRUE(h->end_text != NULL);
 	ASSERT_INT_NE(h->log_fd, -1);
 	ASSERT_SIZE_T_EQ(h->waiting_len, 3);
@@ -372,10 +383,10 @@ test_held_end(void)
 	close(disk);
 	(void)hlog_on_time(&hub.logs, hub.now, hs_report_progress, &hub);
 	hs_release_ends(&hub);
-	ASSERT_TRUE(is_told(MSG_HANDLE_STATUS, &m));
-	ASSERT_U64_EQ(buf_get_u64(&m.body), 5);
-	ASSERT_U64_EQ(buf_get_u64(&m.body), 7);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), HS_EXITED);
+	ASSERT_TRUE(is_told(MSG_HANDLE_STATUS));
+	ASSERT_U64_EQ(told.HANDLE_STATUS.session, 5);
+	ASSERT_U64_EQ(told.HANDLE_STATUS.handle, 7);
+	ASSERT_INT_EQ(told.HANDLE_STATUS.state, HS_EXITED);
 	ASSERT_FALSE(h->gapped);
 	ASSERT_U64_EQ(h->stored, 7);
 	ASSERT_INT_EQ(pread(kept, text, sizeof(text), 0), 7);
@@ -395,7 +406,7 @@ test_lost(void)
 	    "\"payload\":{\"stream\":\"combined\",\"offset\":4,"
 	    "\"text\":\"two\",\"time\":\"2026-01-02T03:04:05Z\"}}");
 	beat();
-	ASSERT_TRUE(is_told(MSG_HANDLE_LOST, NULL));
+	ASSERT_TRUE(is_told(MSG_HANDLE_LOST));
 	ASSERT_TRUE(h->closed);
 	ASSERT_TRUE(h->gapped);
 	close(disk);
@@ -408,10 +419,10 @@ test_lost(void)
 	end_workload();
 	hub.now += HLOG_HOLD_MS - 1;
 	hs_release_ends(&hub);
-	ASSERT_FALSE(is_told(MSG_HANDLE_STATUS, NULL));
+	ASSERT_FALSE(is_told(MSG_HANDLE_STATUS));
 	hub.now++;
 	hs_release_ends(&hub);
-	ASSERT_TRUE(is_told(MSG_HANDLE_STATUS, NULL));
+	ASSERT_TRUE(is_told(MSG_HANDLE_STATUS));
 	ASSERT_TRUE(h->gapped);
 	close(disk);
 	tear_down();
@@ -437,17 +448,10 @@ hears(const char *type)
 static void
 confirm(uint64_t number)
 {
-	struct imsg m;
-	struct buf b;
+	struct msg_handle body = { number };
 
-	buf_init(&b, 8);
-	buf_put_u64(&b, number);
-	ASSERT_ERR(imsg_compose(&mon, MSG_HANDLE_SHUT, 0, &b, -1), CL_OK);
-	buf_clear(&b);
-	ASSERT_ERR(imsg_write(&mon), CL_OK);
-	ASSERT_ERR(imsg_read(&hub.chan, &m), CL_OK);
-	hs_on_request(&hub, &m);
-	imsg_free(&m);
+	MSGTEST_SEND(&mon, HANDLE_SHUT, 0, &body, -1);
+	chan_turn(&hub.chan);
 }
 
 static void
@@ -459,7 +463,7 @@ test_beat_after_end(void)
 	beat();
 	ASSERT_TRUE(hears("heartbeat_ack"));
 	end_workload();
-	ASSERT_TRUE(is_told(MSG_HANDLE_STATUS, NULL));
+	ASSERT_TRUE(is_told(MSG_HANDLE_STATUS));
 	beat();
 	ASSERT_FALSE(hears("heartbeat_ack"));
 	confirm(7);
@@ -487,15 +491,10 @@ test_quiet(void)
 static void
 answer_files(uint64_t ask, int result)
 {
-	struct imsg m = { .type = MSG_HANDLE_FILES_ANS, .id = ask, .fd = -1 };
-	struct buf b;
+	struct msg_handle_files_ans body = { 7, result };
 
-	buf_init(&b, 9);
-	buf_put_u64(&b, 7);
-	buf_put_u8(&b, (uint8_t)result);
-	buf_init_read(&m.body, b.data, b.len);
-	ASSERT_ERR(ask_answer(&hub.asks, &m), CL_OK);
-	buf_clear(&b);
+	MSGTEST_SEND(&mon, HANDLE_FILES_ANS, ask, &body, -1);
+	chan_turn(&hub.chan);
 	hs_start_turn(&hub.sessions);
 	(void)hs_settle_all(&hub);
 }
@@ -503,14 +502,13 @@ answer_files(uint64_t ask, int result)
 static void
 test_files(void)
 {
-	struct hlog_open o = { .number = 7, .session = 5, .id = "w",
-		.state = HS_RUNNING };
+	struct msg_handle_open o = { .handle = 7, .session = 5,
+		.handle_id = "w", .state = HS_RUNNING };
 	struct logindex_record rec = { .wire_len = 2, .file_len = 2,
 		.kind = LOGINDEX_DATA };
 	uint8_t raw[LOGINDEX_RECORD_LEN];
 	char text[8];
 	int log = open_temp(), idx = open_temp(), keep = dup(log);
-	struct imsg m;
 
 	TEST_START("files are asked for with the first output");
 	set_up();
@@ -519,11 +517,11 @@ test_files(void)
 	say(WS_TEXT, "{\"v\":26,\"type\":\"log_chunk\",\"handle\":\"w\","
 	    "\"payload\":{\"stream\":\"combined\",\"offset\":0,"
 	    "\"text\":\"one \",\"time\":\"2026-01-02T03:04:05Z\"}}");
-	ASSERT_TRUE(is_told(MSG_HANDLE_FILES, &m));
+	ASSERT_TRUE(is_told(MSG_HANDLE_FILES));
 	ASSERT_TRUE(s->paused);
 
 	TEST_START("not now: the output waits, the session goes on");
-	answer_files(m.id, FILES_LATER);
+	answer_files(told_id, FILES_LATER);
 	ASSERT_FALSE(s->paused);
 	ASSERT_U64_EQ(h->received, 4);
 	ASSERT_U64_EQ(h->stored, 0);
@@ -532,16 +530,16 @@ test_files(void)
 	TEST_START("asked for again; what they hold is not kept twice");
 	hub.now += 500;
 	hs_ask_waiting(&hub);
-	ASSERT_FALSE(is_told(MSG_HANDLE_FILES, NULL));
+	ASSERT_FALSE(is_told(MSG_HANDLE_FILES));
 	hub.now += 500;
 	hs_ask_waiting(&hub);
-	ASSERT_TRUE(is_told(MSG_HANDLE_FILES, &m));
+	ASSERT_TRUE(is_told(MSG_HANDLE_FILES));
 	logindex_format(&rec, raw);
 	ASSERT_INT_EQ(write(idx, raw, sizeof(raw)), sizeof(raw));
 	ASSERT_INT_EQ(write(log, "on", 2), 2);
 	hlog_set_log(&hub.logs, h, log);
 	ASSERT_ERR(hlog_set_index(&hub.logs, h, idx), CL_OK);
-	answer_files(m.id, FILES_OK);
+	answer_files(told_id, FILES_OK);
 	ASSERT_ERR(hlog_flush(&hub.logs, h, hub.now), CL_OK);
 	ASSERT_U64_EQ(h->indexed, 4);
 	ASSERT_INT_EQ(pread(keep, text, sizeof(text), 0), 4);

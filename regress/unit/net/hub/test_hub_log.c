@@ -40,8 +40,8 @@ open_temp(int *keepp)
 static void
 set_up(uint64_t limit)
 {
-	struct hlog_open o = { .number = 7, .session = 1, .id = "h",
-		.state = HS_RUNNING, .log_limit = limit };
+	struct msg_handle_open o = { .handle = 7, .session = 1,
+		.handle_id = "h", .state = HS_RUNNING, .log_limit = limit };
 
 	if (h != NULL)
 		hlog_close(&t, &ids, h);
@@ -361,8 +361,8 @@ check_cut(uint64_t total)
 static void
 test_limit(void)
 {
-	struct hlog_open o = { .number = 7, .session = 2, .id = "h",
-		.state = HS_RUNNING, .log_limit = CUT_LIMIT };
+	struct msg_handle_open o = { .handle = 7, .session = 2,
+		.handle_id = "h", .state = HS_RUNNING, .log_limit = CUT_LIMIT };
 	struct logindex_state st;
 	uint64_t total = CUT_TOTAL / CUT_CHUNK * CUT_CHUNK;
 
@@ -404,8 +404,8 @@ test_limit(void)
 static void
 test_rest(void)
 {
-	struct hlog_open o = { .number = 8, .session = 1, .id = "i",
-		.state = HS_RUNNING };
+	struct msg_handle_open o = { .handle = 8, .session = 1,
+		.handle_id = "i", .state = HS_RUNNING };
 	int one = -1, two = -1;
 	struct hlog *other;
 

@@ -54,8 +54,8 @@ add(const char *value)
 static void
 set_up(void)
 {
-	struct hlog_open o = { .number = 7, .session = 1, .id = "h",
-		.state = HS_RUNNING };
+	struct msg_handle_open o = { .handle = 7, .session = 1,
+		.handle_id = "h", .state = HS_RUNNING };
 
 	if (h != NULL)
 		hlog_close(&t, &ids, h);
@@ -144,8 +144,8 @@ test_held(void)
 	{
 		int lfd = fcntl(log_fd, F_DUPFD_CLOEXEC, 0);
 		int ifd = fcntl(index_fd, F_DUPFD_CLOEXEC, 0);
-		struct hlog_open o = { .number = 7, .session = 2, .id = "h",
-			.state = HS_RUNNING };
+		struct msg_handle_open o = { .handle = 7, .session = 2,
+			.handle_id = "h", .state = HS_RUNNING };
 
 		hlog_close(&t, &ids, h);
 		ASSERT_ERR(hlog_open(&t, &ids, &o, &h), CL_OK);

@@ -13,6 +13,7 @@
 #include "common/msg/imsg.h"
 #include "common/msg/msgcat.h"
 #include "net/codec/http1.h"
+#include "common/base/log.h"
 #include "net/hub/hub_conf.h"
 #include "net/hub/hub_route.h"
 #include "net/hub/hub_source.h"
@@ -30,29 +31,24 @@ static char bearer[MAX_TOKEN_LEN + 1];
 static void
 set_up(const char *proxy)
 {
+	static char *origins[] = { (char *)(uintptr_t)"https://ops.example",
+	    (char *)(uintptr_t)"tools.example:444" };
+	char *proxies[] = { (char *)(uintptr_t)proxy };
+	struct msg_net_config v = { .worker = 3, .max_agents = 10,
+	    .max_pending = 10, .max_per_source = 4, .heartbeat_s = 15,
+	    .penalties = 1, .auth_ms = 10000, .protocol_ms = 30000,
+	    .crash_ms = 90000, .max_ms = 60000, .log_level = LOGL_INFO,
+	    .external_origin = "wss://hub.example:8443/x",
+	    .origins = origins, .norigins = 2, .proxies = proxies,
+	    .nproxies = proxy != NULL };
+	union msg_any got;
 	struct buf b;
 
 	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u16(&b, 3);
-	buf_put_u32(&b, 10);
-	buf_put_u32(&b, 10);
-	buf_put_u32(&b, 4);
-	buf_put_u16(&b, 15);
-	buf_put_u8(&b, 1);
-	buf_put_u32(&b, 10000);
-	buf_put_u32(&b, 30000);
-	buf_put_u32(&b, 90000);
-	buf_put_u32(&b, 60000);
-	buf_put_u8(&b, 3);
-	buf_put_str(&b, "wss://hub.example:8443/x");
-	buf_put_u16(&b, 2);
-	buf_put_str(&b, "https://ops.example");
-	buf_put_str(&b, "tools.example:444");
-	buf_put_u16(&b, proxy != NULL);
-	if (proxy != NULL)
-		buf_put_str(&b, proxy);
-	ASSERT_ERR(buf_error(&b), CL_OK);
-	ASSERT_ERR(hub_conf_get(&b, &conf), CL_OK);
+	ASSERT_ERR(msg_put(MSG_NET_CONFIG, &v, &b), CL_OK);
+	ASSERT_ERR(msg_get(MSG_NET_CONFIG, &b, &got), CL_OK);
+	ASSERT_ERR(hub_conf_set(&conf, &got.NET_CONFIG), CL_OK);
+	msg_clear(MSG_NET_CONFIG, &got);
 	buf_clear(&b);
 	ASSERT_ERR(hub_addr_parse("192.0.2.7", &peer), CL_OK);
 }
@@ -263,7 +259,7 @@ test_sources(void)
 
 	TEST_START("PerSourcePenalty no turns all of that off");
 	src_clear(&t);
-	conf.penalties = 0;
+	conf.net.penalties = 0;
 	ASSERT_INT_EQ(src_add_penalty(&t, &a, PEN_AUTH, 0), 0);
 	for (i = 0; i < 3 * SRC_BURST; i++) {
 		ASSERT_INT_EQ(src_get(&t, &a, 0, &s[0]), SRC_OK);

@@ -35,11 +35,20 @@ file(void)
 	return fd;
 }
 
+static struct htake *
+make(int asked, uint64_t cap, int over, const char *branch)
+{
+	struct msg_handle_work v = { .asked = asked, .cap = cap, .over = over,
+	    .branch = branch, .failure = "" };
+
+	return htake_new(&v);
+}
+
 /* A transfer with its file and much room. */
 static struct htake *
 begin(uint64_t cap)
 {
-	struct htake *t = htake_new(WORK_BUNDLE, cap, 0, 0, BRANCH, "");
+	struct htake *t = make(WORK_BUNDLE, cap, 0, BRANCH);
 
 	ASSERT_TRUE(t != NULL);
 	ASSERT_ERR(htake_set_file(t, file()), CL_OK);
@@ -75,14 +84,14 @@ test_order(void)
 
 	TEST_START("what nobody asked for, or came late, is refused");
 	ASSERT_INT_EQ(htake_check(NULL, 0, 0, 1, &why), HTAKE_REFUSED);
-	t = htake_new(WORK_PUSH, 100, 0, 0, BRANCH, "");
+	t = make(WORK_PUSH, 100, 0, BRANCH);
 	ASSERT_INT_EQ(htake_check(t, 0, 0, 1, &why), HTAKE_REFUSED);
 	htake_free(t);
 	t = begin(100);
 	ASSERT_INT_EQ(htake_check(t, 1, 0, 1, &why), HTAKE_REFUSED);
 	ASSERT_STRING_EQ(why, "the workload is over");
 	htake_free(t);
-	t = htake_new(WORK_BUNDLE, 100, 0, 1, BRANCH, "");
+	t = make(WORK_BUNDLE, 100, 1, BRANCH);
 	ASSERT_INT_EQ(htake_check(t, 0, 0, 1, &why), HTAKE_REFUSED);
 	htake_free(t);
 
@@ -160,7 +169,7 @@ test_restart(void)
 	htake_free(t);
 
 	TEST_START("without a file the first chunk asks for a beginning");
-	t = htake_new(WORK_UNKNOWN, 100, 0, 0, "", "");
+	t = make(WORK_UNKNOWN, 100, 0, "");
 	ASSERT_INT_EQ(htake_check(t, 0, 0, 3, &why), HTAKE_RESTART);
 	ASSERT_INT_EQ(htake_check(t, 0, 3, 3, &why), HTAKE_ROOM);
 	htake_free(t);
@@ -169,7 +178,7 @@ test_restart(void)
 	t = begin(100);
 	put(t, "abc");
 	fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 3);
-	next = htake_new(WORK_BUNDLE, 100, 0, 0, BRANCH, "");
+	next = make(WORK_BUNDLE, 100, 0, BRANCH);
 	ASSERT_ERR(htake_set_file(next, fd), CL_OK);
 	ASSERT_INT_EQ(htake_check(next, 0, 3, 3, &why), HTAKE_ROOM);
 	ASSERT_ERR(htake_grant(next, 0, 1000), CL_OK);

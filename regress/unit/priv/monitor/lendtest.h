@@ -103,19 +103,18 @@ expect_start(struct mt_device *d, struct spec *spec)
 	uint8_t *data;
 	struct imsg m;
 	struct buf b;
-	uint32_t len;
+	size_t len;
 
 	mt_expect(d->net, MSG_HANDLE_REDACT, &m);
-	handle = buf_get_u64(&m.body);
-	len = buf_get_u32(&m.body);
+	handle = mt_got.HANDLE_REDACT.handle;
+	len = (size_t)mt_got.HANDLE_REDACT.len;
 	ASSERT_INT_EQ(util_load_memfd(m.fd, len, 65536, &data), CL_OK);
 	ASSERT_TRUE(memmem(data, len, VALUE, strlen(VALUE)) != NULL);
 	free(data);
 	imsg_free(&m);
 	mt_expect(d->net, MSG_START, &m);
-	(void)buf_get_u64(&m.body);
-	ASSERT_U64_EQ(buf_get_u64(&m.body), handle);
-	len = buf_get_u32(&m.body);
+	ASSERT_U64_EQ(mt_got.START.handle, handle);
+	len = (size_t)mt_got.START.len;
 	ASSERT_INT_EQ(util_load_memfd(m.fd, len, MAX_SPEC_LEN, &data),
 	    CL_OK);
 	buf_init_read(&b, data, len);
@@ -125,22 +124,6 @@ expect_start(struct mt_device *d, struct spec *spec)
 	ASSERT_SIZE_T_EQ(spec->nsecrets, 1);
 	snprintf(lease_id, sizeof(lease_id), "%s", spec->secrets[0].lease_id);
 	snprintf(handle_id, sizeof(handle_id), "%s", spec->handle_id);
-}
-
-UNIT_STATIC void
-started(struct mt_device *d, int result)
-{
-	struct buf b;
-
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, handle);
-	buf_put_u8(&b, (uint8_t)result);
-	buf_put_str(&b, "");
-	buf_put_str(&b, "");
-	buf_put_i64(&b, 7);
-	buf_put_i64(&b, 1000);
-	mt_say(d->net, MSG_START_ANS, handle, &b, -1);
-	mon_end_turn(&mt);
 }
 
 /* A running workload with one lent secret. */
@@ -154,7 +137,7 @@ lend(struct mt_device *d, const char *kind, const char *text)
 	run_with("tok");
 	expect_start(d, &spec);
 	spec_clear(&spec);
-	started(d, RES_OK);
+	mt_started(d->net, handle, RES_OK, "");
 	mt_drain(1);
 }
 
@@ -171,7 +154,6 @@ ask_revoke(uint32_t req, int kill)
 UNIT_STATIC uint64_t
 hear_revoke(struct mt_device *d, int *actionp)
 {
-	char lease[128], grant[128];
 	struct imsg m;
 	uint64_t id = 0;
 	uint32_t got;
@@ -179,11 +161,8 @@ hear_revoke(struct mt_device *d, int *actionp)
 	while ((got = mt_hear(d->net, &m)) != 0) {
 		if (got == MSG_REVOKE) {
 			id = m.id;
-			(void)buf_get_u64(&m.body);
-			buf_get_str(&m.body, lease, sizeof(lease) - 1);
-			buf_get_str(&m.body, grant, sizeof(grant) - 1);
-			*actionp = buf_get_u8(&m.body);
-			ASSERT_STRING_EQ(lease, lease_id);
+			*actionp = (int)mt_got.REVOKE.action;
+			ASSERT_STRING_EQ(mt_got.REVOKE.lease, lease_id);
 		}
 		imsg_free(&m);
 		if (got == MSG_REVOKE)
@@ -195,19 +174,10 @@ hear_revoke(struct mt_device *d, int *actionp)
 UNIT_STATIC void
 say_revoked(struct mt_device *d, uint64_t id, const char *error)
 {
-	struct lease_revoked rep;
-	struct buf b;
+	struct msg_revoke_ans body = { .report = { .known = 1,
+	    .files_removed = 1, .error = (char *)(uintptr_t)error } };
 
-	memset(&rep, 0, sizeof(rep));
-	rep.known = 1;
-	rep.files_removed = 1;
-	rep.error = (char *)(uintptr_t)error;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, RES_OK);
-	buf_put_str(&b, "");
-	buf_put_str(&b, "");
-	field_put(&lease_revoked_table, &rep, &b);
-	mt_say(d->net, MSG_REVOKE_ANS, id, &b, -1);
+	MT_SAY(d->net, REVOKE_ANS, id, &body, -1);
 }
 
 /* The state of the outcome a request got. */

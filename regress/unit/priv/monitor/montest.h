@@ -246,30 +246,22 @@ struct mt_device {
 UNIT_STATIC int
 mt_auth(struct mt_device *d, size_t net, const char *bearer)
 {
+	struct msg_auth body = { .bearer = { (unsigned char *)(uintptr_t)bearer,
+	    strlen(bearer) }, .peer = "192.0.2.1:1" };
+	const struct msg_auth_ans *a = &mt_got.AUTH_ANS;
 	struct imsg m;
-	struct buf b;
-	char text[128];
-	int result;
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, 1);
-	buf_put_str(&b, bearer);
-	buf_put_str(&b, "192.0.2.1:1");
-	mt_say(net, MSG_AUTH, 77, &b, -1);
+	MT_SAY(net, AUTH, 77, &body, -1);
 	mon_end_turn(&mt);
 	mt_expect(net, MSG_AUTH_ANS, &m);
 	ASSERT_U64_EQ(m.id, 77);
-	result = buf_get_u8(&m.body);
-	d->session = buf_get_u64(&m.body);
-	(void)buf_get_u8(&m.body);
-	buf_get_str(&m.body, d->agent_id, sizeof(d->agent_id) - 1);
-	buf_get_str(&m.body, text, sizeof(text) - 1);
-	buf_get_str(&m.body, text, sizeof(text) - 1);
-	ASSERT_INT_EQ(buf_end(&m.body), CL_OK);
-	if (text[0] != '\0')
-		snprintf(d->credential, sizeof(d->credential), "%s", text);
+	d->session = a->session;
+	snprintf(d->agent_id, sizeof(d->agent_id), "%s", a->agent_id);
+	if (a->credential.data != NULL && a->credential.len > 0)
+		snprintf(d->credential, sizeof(d->credential), "%s",
+		    (const char *)a->credential.data);
 	d->net = net;
-	return result;
+	return (int)a->result;
 }
 
 UNIT_STATIC void
@@ -277,8 +269,8 @@ mt_hello(struct mt_device *d, const char *agent_id, int64_t version,
     const char *offer)
 {
 	struct caps_offer o = { (char *)(uintptr_t)offer, 0, 0 };
+	struct msg_session_memfd body = { .session = d->session };
 	struct hello_blob h;
-	struct buf b;
 	uint32_t len;
 	int fd;
 
@@ -292,35 +284,62 @@ mt_hello(struct mt_device *d, const char *agent_id, int64_t version,
 		h.noffers = 1;
 	}
 	fd = mt_memfd(&hello_blob_table, &h, &len);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, d->session);
-	buf_put_u32(&b, len);
-	mt_say(d->net, MSG_HELLO, 88, &b, fd);
+	body.len = len;
+	MT_SAY(d->net, HELLO, 88, &body, fd);
 	mon_end_turn(&mt);
 }
 
 UNIT_STATIC void
 mt_up(struct mt_device *d)
 {
-	struct buf b;
+	struct msg_session body = { d->session };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, d->session);
-	mt_say(d->net, MSG_SESSION_UP, 0, &b, -1);
+	MT_SAY(d->net, SESSION_UP, 0, &body, -1);
 	mon_end_turn(&mt);
 }
 
 UNIT_STATIC void
 mt_down(struct mt_device *d, int status)
 {
-	struct buf b;
+	struct msg_session_down body = { d->session, status, "test" };
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, d->session);
-	buf_put_u8(&b, (uint8_t)status);
-	buf_put_str(&b, "test");
-	mt_say(d->net, MSG_SESSION_DOWN, 0, &b, -1);
+	MT_SAY(d->net, SESSION_DOWN, 0, &body, -1);
 	mon_end_turn(&mt);
+}
+
+/* What its answer to a start was: RES_*. */
+UNIT_STATIC void
+mt_started(size_t net, uint64_t handle, int result, const char *text)
+{
+	struct msg_start_ans body = { .ans = { .result = result,
+	    .text = text }, .pid = 4711, .started_at = UTIL_TIME_ZERO };
+
+	MT_SAY(net, START_ANS, handle, &body, -1);
+	mon_end_turn(&mt);
+}
+
+UNIT_STATIC void
+mt_status(struct mt_device *d, uint64_t handle, int state, int64_t exit_code)
+{
+	struct msg_handle_status body = { .session = d->session,
+	    .handle = handle, .state = state, .exit_code = exit_code,
+	    .started_at = UTIL_TIME_ZERO, .finished_at = UTIL_TIME_ZERO };
+
+	MT_SAY(d->net, HANDLE_STATUS, 0, &body, -1);
+	mon_end_turn(&mt);
+}
+
+/* The welcome that a hello gets: the verdict on its first offer (NULL: on
+ * none). */
+UNIT_STATIC const struct msg_verdict *
+mt_welcome(size_t net)
+{
+	struct imsg m;
+
+	mt_expect(net, MSG_HELLO_ANS, &m);
+	ASSERT_INT_EQ(mt_got.HELLO_ANS.result, HELLO_OK);
+	return mt_got.HELLO_ANS.nverdicts > 0 ? mt_got.HELLO_ANS.verdicts :
+	    NULL;
 }
 
 /* A token, as an operator mints it. */
@@ -353,14 +372,12 @@ mt_connect(struct mt_device *d, size_t net, const char *name,
     const char *label)
 {
 	char token[128];
-	struct imsg m;
 
 	memset(d, 0, sizeof(*d));
 	mt_mint(name, label, token);
 	ASSERT_INT_EQ(mt_auth(d, net, token), AUTH_OK);
 	mt_hello(d, "", 26, NULL);
-	mt_expect(net, MSG_HELLO_ANS, &m);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
+	(void)mt_welcome(net);
 	mt_up(d);
 }
 

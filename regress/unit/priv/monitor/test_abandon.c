@@ -14,24 +14,14 @@ static struct handle *
 start_work(struct mt_device *d, int is_started)
 {
 	struct handle *h;
-	struct buf b;
 
 	mt_connect(d, MT_NET1, "edge", NULL);
 	mt_operator(1, ROLE_OPERATOR);
 	mt_run(MT_ID(1, 1), "edge", 1);
 	h = handles_next(&mt.handles, NULL);
 	ASSERT_PTR_NE(h, NULL);
-	if (is_started) {
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_u64(&b, h->row.number);
-		buf_put_u8(&b, RES_OK);
-		buf_put_str(&b, "");
-		buf_put_str(&b, "");
-		buf_put_i64(&b, 4711);
-		buf_put_i64(&b, UTIL_TIME_ZERO);
-		mt_say(MT_NET1, MSG_START_ANS, h->row.number, &b, -1);
-		mon_end_turn(&mt);
-	}
+	if (is_started)
+		mt_started(MT_NET1, h->row.number, RES_OK, "");
 	mt_drain(1);
 	mt_drain(MT_NET1);
 	return h;
@@ -43,52 +33,20 @@ abandon(uint64_t id, const char *handle_id, const char *reason)
 	mt_ask_reason(MSG_CTL_ABANDON, id, handle_id, reason);
 }
 
-static void
-say_status(struct mt_device *d, const struct handle *h, int state)
-{
-	struct buf b;
-
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, d->session);
-	buf_put_u64(&b, h->row.number);
-	buf_put_u8(&b, (uint8_t)state);
-	buf_put_i64(&b, 4711);
-	buf_put_i64(&b, 0);
-	buf_put_i64(&b, UTIL_TIME_ZERO);
-	buf_put_i64(&b, UTIL_TIME_ZERO);
-	buf_put_str(&b, "");
-	buf_put_str(&b, "");
-	buf_put_i64(&b, 0);
-	buf_put_u64(&b, 0);
-	buf_put_u8(&b, 0);
-	mt_say(MT_NET1, MSG_HANDLE_STATUS, 0, &b, -1);
-	mon_end_turn(&mt);
-}
-
 /* The verdict about the one handle it offers; the reason, or NULL. */
 static const char *
 offer(struct mt_device *d, int64_t version, const char *handle_id)
 {
-	static char reason[MAX_REASON_LEN + 1];
-	struct imsg m;
-	int n;
+	const struct msg_verdict *v;
 
 	ASSERT_INT_EQ(mt_auth(d, MT_NET1, d->credential), AUTH_OK);
 	mt_hello(d, d->agent_id, version, handle_id);
-	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
-	(void)buf_get_u16(&m.body);
-	n = buf_get_u16(&m.body);
-	if (n == 0)
+	v = mt_welcome(MT_NET1);
+	ASSERT_TRUE(v != NULL);
+	if (v->what == VERDICT_NONE)
 		return NULL;
-	ASSERT_INT_EQ(n, 1);
-	ASSERT_INT_EQ(buf_get_u16(&m.body), 0);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), VERDICT_TERMINATE);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), WHY_ABANDONED);
-	(void)buf_get_u64(&m.body);
-	buf_get_str(&m.body, reason, MAX_REASON_LEN);
-	ASSERT_INT_EQ(buf_end(&m.body), CL_OK);
-	return reason;
+	ASSERT_INT_EQ(v->what, VERDICT_ABANDONED);
+	return v->reason;
 }
 
 static void
@@ -106,9 +64,8 @@ test_connected(void)
 	snprintf(id, sizeof(id), "%s", h->row.handle_id);
 	abandon(MT_ID(1, 2), id, "moved to edge-2");
 	mt_expect(MT_NET1, MSG_SIGNAL, &m);
-	(void)buf_get_u64(&m.body);
-	ASSERT_U64_EQ(buf_get_u64(&m.body), h->row.number);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), SIG_KILL);
+	ASSERT_U64_EQ(mt_got.SIGNAL.handle, h->row.number);
+	ASSERT_INT_EQ(mt_got.SIGNAL.sig, SIG_KILL);
 	mt_expect(MT_NET1, MSG_HANDLE_SHUT, &m);
 	mt_expect(1, MSG_CTL_DONE, &m);
 	ASSERT_U64_EQ(m.id, MT_ID(1, 2));
@@ -122,8 +79,8 @@ test_connected(void)
 	store_handle_clear(&row);
 
 	TEST_START("no status of the device changes it");
-	say_status(&d, h, HS_EXITED);
-	say_status(&d, h, HS_RUNNING);
+	mt_status(&d, h->row.number, HS_EXITED, 0);
+	mt_status(&d, h->row.number, HS_RUNNING, 0);
 	ASSERT_INT_EQ(h->row.state, HS_FAILED);
 
 	TEST_START("the first reason stays; the operator is answered again");
@@ -169,7 +126,6 @@ test_pending(void)
 	struct mt_device d;
 	struct handle *h;
 	struct imsg m;
-	struct buf b;
 
 	mt_start();
 	TEST_START("one whose start is in flight ends too, and is killed");
@@ -182,15 +138,7 @@ test_pending(void)
 
 	TEST_START("its late answer answers who waited, and revives nothing");
 	mt_drain(1);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, h->row.number);
-	buf_put_u8(&b, RES_OK);
-	buf_put_str(&b, "");
-	buf_put_str(&b, "");
-	buf_put_i64(&b, 4711);
-	buf_put_i64(&b, UTIL_TIME_ZERO);
-	mt_say(MT_NET1, MSG_START_ANS, h->row.number, &b, -1);
-	mon_end_turn(&mt);
+	mt_started(MT_NET1, h->row.number, RES_OK, "");
 	ASSERT_INT_EQ(h->row.state, HS_FAILED);
 	mt_expect(1, MSG_CTL_DONE, &m);
 	ASSERT_U64_EQ(m.id, MT_ID(1, 1));

@@ -17,14 +17,13 @@ hello_result(struct mt_device *d, const char *agent_id, int64_t version)
 	mt_hello(d, agent_id, version, NULL);
 	mt_expect(d->net, MSG_HELLO_ANS, &m);
 	ASSERT_U64_EQ(m.id, 88);
-	return buf_get_u8(&m.body);
+	return (int)mt_got.HELLO_ANS.result;
 }
 
 static void
 test_identity(void)
 {
 	struct mt_device d, other;
-	struct imsg m;
 	char token[128];
 
 	mt_start();
@@ -47,9 +46,8 @@ test_identity(void)
 	ASSERT_INT_EQ(hello_result(&d, "", 26), HELLO_UNAUTHORIZED);
 	ASSERT_INT_EQ(hello_result(&d, d.agent_id, 0), HELLO_VERSION);
 	mt_hello(&d, d.agent_id, 30, NULL);
-	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
-	ASSERT_INT_EQ(buf_get_u16(&m.body), 26);
+	(void)mt_welcome(MT_NET1);
+	ASSERT_INT_EQ(mt_got.HELLO_ANS.negotiated, 26);
 
 	TEST_START("a worker cannot speak for another worker's session");
 	d.net = MT_NET2;
@@ -77,11 +75,10 @@ test_supersede(void)
 	mt_hello(&b, a.agent_id, 26, NULL);
 	ASSERT_INT_EQ(mt_hear(MT_NET2, &m), 0);
 	mt_expect(MT_NET1, MSG_SESSION_DROP, &m);
-	ASSERT_U64_EQ(buf_get_u64(&m.body), a.session);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), DROP_SUPERSEDED);
+	ASSERT_U64_EQ(mt_got.SESSION_DROP.session, a.session);
+	ASSERT_INT_EQ(mt_got.SESSION_DROP.how, DROP_SUPERSEDED);
 	mt_down(&a, AGENT_OFFLINE);
-	mt_expect(MT_NET2, MSG_HELLO_ANS, &m);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
+	(void)mt_welcome(MT_NET2);
 	ASSERT_INT_EQ(agent->status, AGENT_ONLINE);
 
 	TEST_START("a third one while the second waits: the second is gone");
@@ -92,10 +89,9 @@ test_supersede(void)
 	ASSERT_INT_EQ(mt_auth(&c, MT_NET1, a.credential), AUTH_OK);
 	mt_hello(&c, a.agent_id, 26, NULL);
 	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_GONE);
+	ASSERT_INT_EQ(mt_got.HELLO_ANS.result, HELLO_GONE);
 	mt_down(&b, AGENT_OFFLINE);
-	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
+	(void)mt_welcome(MT_NET1);
 	ASSERT_U64_EQ(agent->session, c.session);
 
 	TEST_START("a worker that dies takes its sessions along");
@@ -119,52 +115,12 @@ hear_start(size_t net)
 	while ((type = mt_hear(net, &m)) == MSG_HANDLE_SHUT)
 		imsg_free(&m);
 	ASSERT_INT_EQ(type, MSG_HANDLE_OPEN);
-	handle = buf_get_u64(&m.body);
+	handle = mt_got.HANDLE_OPEN.handle;
 	imsg_free(&m);
 	ASSERT_INT_EQ(mt_hear(net, &m), MSG_START);
-	(void)buf_get_u64(&m.body);
-	ASSERT_U64_EQ(buf_get_u64(&m.body), handle);
+	ASSERT_U64_EQ(mt_got.START.handle, handle);
 	imsg_free(&m);
 	return handle;
-}
-
-static void
-say_started(size_t net, uint64_t handle, int result, const char *code,
-    const char *text)
-{
-	struct buf b;
-
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, handle);
-	buf_put_u8(&b, (uint8_t)result);
-	buf_put_str(&b, code);
-	buf_put_str(&b, text);
-	buf_put_i64(&b, 4711);
-	buf_put_i64(&b, UTIL_TIME_ZERO);
-	mt_say(net, MSG_START_ANS, handle, &b, -1);
-	mon_end_turn(&mt);
-}
-
-static void
-say_status(struct mt_device *d, uint64_t handle, int state, int64_t code)
-{
-	struct buf b;
-
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, d->session);
-	buf_put_u64(&b, handle);
-	buf_put_u8(&b, (uint8_t)state);
-	buf_put_i64(&b, 0);
-	buf_put_i64(&b, code);
-	buf_put_i64(&b, UTIL_TIME_ZERO);
-	buf_put_i64(&b, UTIL_TIME_ZERO);
-	buf_put_str(&b, "");
-	buf_put_str(&b, "");
-	buf_put_i64(&b, 0);
-	buf_put_u64(&b, 0);
-	buf_put_u8(&b, 0);
-	mt_say(d->net, MSG_HANDLE_STATUS, 0, &b, -1);
-	mon_end_turn(&mt);
 }
 
 static void
@@ -204,40 +160,40 @@ test_run(void)
 	ASSERT_INT_EQ(mt_hear(1, &m), MSG_ROW_INDEX);
 	imsg_free(&m);
 	ASSERT_INT_EQ(mt_hear(1, &m), 0);
-	say_started(MT_NET1, h, RES_OK, "", "");
+	mt_started(MT_NET1, h, RES_OK, "");
 	ASSERT_INT_EQ(mt_hear(1, &m), MSG_ROW_EVENT);
 	ASSERT_INT_EQ(mt_hear(1, &m), 0);
-	say_status(&d, h, HS_EXITED, 42);
+	mt_status(&d, h, HS_EXITED, 42);
 	expect_handle(MT_ID(1, 1), HS_EXITED, 42);
 
 	TEST_START("a stale status changes nothing, a terminal one replaces");
-	say_status(&d, h, HS_RUNNING, 0);
+	mt_status(&d, h, HS_RUNNING, 0);
 	ASSERT_INT_EQ(handles_find(&mt.handles, h)->row.state, HS_EXITED);
-	say_status(&d, h, HS_KILLED, 137);
+	mt_status(&d, h, HS_KILLED, 137);
 	ASSERT_INT_EQ(handles_find(&mt.handles, h)->row.exit_code, 137);
 
 	TEST_START("detached: done once started");
 	mt_run(MT_ID(1, 2), d.agent_id, 1);
 	h = hear_start(MT_NET1);
-	say_started(MT_NET1, h, RES_OK, "", "");
+	mt_started(MT_NET1, h, RES_OK, "");
 	expect_handle(MT_ID(1, 2), HS_RUNNING, 0);
 
 	TEST_START("the end may come before started");
 	mt_run(MT_ID(1, 3), "edge", 1);
 	h = hear_start(MT_NET1);
-	say_status(&d, h, HS_EXITED, 4);
-	say_started(MT_NET1, h, RES_OK, "", "");
+	mt_status(&d, h, HS_EXITED, 4);
+	mt_started(MT_NET1, h, RES_OK, "");
 	expect_handle(MT_ID(1, 3), HS_EXITED, 4);
 
 	TEST_START("not started: the text verbatim, nothing is kept");
 	mt_run(MT_ID(1, 4), "edge", 1);
 	h = hear_start(MT_NET1);
-	say_started(MT_NET1, h, RES_NOT_STARTED, "", "no <room>");
+	mt_started(MT_NET1, h, RES_NOT_STARTED, "no <room>");
 	mt_expect(1, MSG_CTL_ERR, &m);
 	ASSERT_STRING_EQ(mt_got.CTL_ERR.message, "no <room>");
 	ASSERT_TRUE(handles_find(&mt.handles, h) == NULL);
 	mt_expect(MT_NET1, MSG_HANDLE_FORGET, &m);
-	say_status(&d, h, HS_EXITED, 0);	/* too late: ignored */
+	mt_status(&d, h, HS_EXITED, 0);	/* too late: ignored */
 	ASSERT_INT_EQ(mt.children[MT_NET1].state, MS_SERVING);
 
 	TEST_START("the session goes before started: dropped");
@@ -253,14 +209,8 @@ test_run(void)
 	mt_drain(MT_NET1);
 	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
 	mt_hello(&d, d.agent_id, 26, id);
-	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
-	(void)buf_get_u16(&m.body);
-	ASSERT_INT_EQ(buf_get_u16(&m.body), 1);
-	ASSERT_INT_EQ(buf_get_u16(&m.body), 0);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), VERDICT_TERMINATE);
+	ASSERT_INT_EQ(mt_welcome(MT_NET1)->what, VERDICT_UNKNOWN);
 	ASSERT_TRUE(handles_find_id(&mt.handles, id) == NULL);
-	imsg_free(&m);
 	mt_down(&d, AGENT_OFFLINE);
 
 	TEST_START("no session: unreachable at once, nothing is recorded");
@@ -287,10 +237,10 @@ test_foreign_status(void)
 	mt_drain(MT_NET1);
 	mt_run(MT_ID(1, 1), "edge", 1);
 	h = hear_start(MT_NET1);
-	say_started(MT_NET1, h, RES_OK, "", "");
+	mt_started(MT_NET1, h, RES_OK, "");
 
 	TEST_START("a worker that ends another's handle is ended");
-	say_status(&thief, h, HS_EXITED, 0);
+	mt_status(&thief, h, HS_EXITED, 0);
 	ASSERT_INT_EQ(mt.children[MT_NET2].state, CHILD_DOWN);
 	ASSERT_INT_EQ(handles_find(&mt.handles, h)->row.state, HS_RUNNING);
 	mt_refill(MT_NET2);
@@ -298,7 +248,7 @@ test_foreign_status(void)
 	TEST_START("so is one that names a handle nobody ever had");
 	thief.net = MT_NET2;
 	ASSERT_INT_EQ(mt_auth(&thief, MT_NET2, thief.credential), AUTH_OK);
-	say_status(&thief, h + 1000, HS_EXITED, 0);
+	mt_status(&thief, h + 1000, HS_EXITED, 0);
 	ASSERT_INT_EQ(mt.children[MT_NET2].state, CHILD_DOWN);
 	mt_stop();
 }
@@ -321,9 +271,9 @@ test_label(void)
 	mt_run(MT_ID(1, 1), "label:room=lab", 1);
 	mt_run(MT_ID(1, 2), "label:room=lab", 1);
 	h = hear_start(MT_NET1);
-	say_started(MT_NET1, h, RES_OK, "", "");
+	mt_started(MT_NET1, h, RES_OK, "");
 	h = hear_start(MT_NET2);
-	say_started(MT_NET2, h, RES_OK, "", "");
+	mt_started(MT_NET2, h, RES_OK, "");
 
 	TEST_START("an offline one is passed over; none left: unreachable");
 	mt_down(&b, AGENT_OFFLINE);
@@ -347,6 +297,8 @@ static void
 test_rehydrate(void)
 {
 	struct mt_device d;
+	struct msg_session_handle lost;
+	const struct msg_verdict *v;
 	struct handle *h;
 	struct imsg m;
 	uint64_t number;
@@ -358,7 +310,7 @@ test_rehydrate(void)
 	mt_drain(MT_NET1);
 	mt_run(MT_ID(1, 1), "edge", 1);
 	number = hear_start(MT_NET1);
-	say_started(MT_NET1, number, RES_OK, "", "");
+	mt_started(MT_NET1, number, RES_OK, "");
 	h = handles_find(&mt.handles, number);
 	snprintf(id, sizeof(id), "%s", h->row.handle_id);
 	h->row.received = 7;
@@ -379,26 +331,16 @@ test_rehydrate(void)
 	mt_hello(&d, d.agent_id, 26, id);
 	mt_expect(MT_NET1, MSG_HANDLE_OPEN, &m);
 	imsg_free(&m);
-	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
-	(void)buf_get_u16(&m.body);
-	ASSERT_INT_EQ(buf_get_u16(&m.body), 1);
-	ASSERT_INT_EQ(buf_get_u16(&m.body), 0);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), VERDICT_CONTINUE);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), WHY_NONE);
-	ASSERT_U64_EQ(buf_get_u64(&m.body), 7);
+	v = mt_welcome(MT_NET1);
+	ASSERT_INT_EQ(v->what, VERDICT_CONTINUE);
+	ASSERT_U64_EQ(v->from_offset, 7);
 
 	TEST_START("what the device does not list is failed");
-	{
-		struct buf b;
-
-		mt_up(&d);
-		buf_init(&b, MSG_BODY_MAX);
-		buf_put_u64(&b, d.session);
-		buf_put_u64(&b, number);
-		mt_say(MT_NET1, MSG_HANDLE_LOST, 0, &b, -1);
-		mon_end_turn(&mt);
-	}
+	mt_up(&d);
+	lost.session = d.session;
+	lost.handle = number;
+	MT_SAY(MT_NET1, HANDLE_LOST, 0, &lost, -1);
+	mon_end_turn(&mt);
 	ASSERT_INT_EQ(h->row.state, HS_FAILED);
 	mt_expect(MT_NET1, MSG_HANDLE_SHUT, &m);
 
@@ -416,19 +358,12 @@ test_rehydrate(void)
 	mt_down(&d, AGENT_OFFLINE);
 	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
 	mt_hello(&d, d.agent_id, 26, "nobody");
-	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
-	(void)buf_get_u8(&m.body);
-	(void)buf_get_u16(&m.body);
-	ASSERT_INT_EQ(buf_get_u16(&m.body), 1);
-	(void)buf_get_u16(&m.body);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), VERDICT_TERMINATE);
+	ASSERT_INT_EQ(mt_welcome(MT_NET1)->what, VERDICT_UNKNOWN);
 	mt_down(&d, AGENT_OFFLINE);
 	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
 	mt_hello(&d, d.agent_id, 4, "nobody");
-	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
-	(void)buf_get_u8(&m.body);
-	ASSERT_INT_EQ(buf_get_u16(&m.body), 4);
-	ASSERT_INT_EQ(buf_get_u16(&m.body), 0);
+	ASSERT_INT_EQ(mt_welcome(MT_NET1)->what, VERDICT_NONE);
+	ASSERT_INT_EQ(mt_got.HELLO_ANS.negotiated, 4);
 	mt_stop();
 }
 
@@ -449,7 +384,7 @@ test_revoke(void)
 	mt_drain(MT_NET1);
 	mt_run(MT_ID(1, 1), "edge", 1);
 	h = hear_start(MT_NET1);
-	say_started(MT_NET1, h, RES_OK, "", "");
+	mt_started(MT_NET1, h, RES_OK, "");
 
 	TEST_START("a viewer's request that cloopd-ctl let through ends it");
 	end.name = d.agent_id;
@@ -466,8 +401,7 @@ test_revoke(void)
 	mt_expect(1, MSG_CTL_DONE, &m);
 	ASSERT_INT_EQ(handles_find(&mt.handles, h)->row.state, HS_FAILED);
 	mt_expect(MT_NET1, MSG_SESSION_DROP, &m);
-	(void)buf_get_u64(&m.body);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), DROP_REVOKED);
+	ASSERT_INT_EQ(mt_got.SESSION_DROP.how, DROP_REVOKED);
 	mt_down(&d, AGENT_OFFLINE);
 	snprintf(agent_id, sizeof(agent_id), "%s", d.agent_id);
 	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_DENIED);
@@ -500,7 +434,7 @@ test_places(void)
 	TEST_START("the oldest that was not welcomed makes room");
 	ASSERT_INT_EQ(mt_auth(&d, MT_NET2, d.credential), AUTH_UNAVAILABLE);
 	mt_expect(MT_NET1, MSG_SESSION_DROP, &m);
-	d.session = buf_get_u64(&m.body);
+	d.session = mt_got.SESSION_DROP.session;
 	d.net = MT_NET1;
 	ASSERT_TRUE(d.session != a->session);
 	mt_down(&d, AGENT_OFFLINE);

@@ -149,43 +149,35 @@ test_orphans(void)
 static uint64_t
 offer(struct mt_device *d, const char *id)
 {
-	struct imsg m;
+	const struct msg_verdict *v;
 
 	ASSERT_INT_EQ(mt_auth(d, MT_NET1, d->credential), AUTH_OK);
 	mt_hello(d, d->agent_id, 26, id);
-	mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
-	(void)buf_get_u16(&m.body);
-	ASSERT_INT_EQ(buf_get_u16(&m.body), 1);
-	(void)buf_get_u16(&m.body);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), VERDICT_CONTINUE);
-	(void)buf_get_u8(&m.body);
-	return buf_get_u64(&m.body);
+	v = mt_welcome(MT_NET1);
+	ASSERT_INT_EQ(v->what, VERDICT_CONTINUE);
+	return v->from_offset;
 }
 
 /* The worker wants the files; a FILES_*, and whether they came. */
 static int
 ask_files(struct mt_device *d, uint64_t number, int renew)
 {
+	struct msg_handle_files body = { d->session, number, renew };
+	int nfiles = 0, result = -1;
 	uint32_t type;
 	struct imsg m;
-	struct buf b;
-	int nfiles = 0, result = -1;
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, d->session);
-	buf_put_u64(&b, number);
-	buf_put_u8(&b, (uint8_t)renew);
 	mt_drain(d->net);
-	mt_say(d->net, MSG_HANDLE_FILES, 99, &b, -1);
+	MT_SAY(d->net, HANDLE_FILES, 99, &body, -1);
 	mon_end_turn(&mt);
 	while (result == -1) {
 		type = mt_hear(d->net, &m);
-		ASSERT_U64_EQ(buf_get_u64(&m.body), number);
 		if (type == MSG_HANDLE_FILES_ANS) {
 			ASSERT_U64_EQ(m.id, 99);
-			result = buf_get_u8(&m.body);
+			ASSERT_U64_EQ(mt_got.HANDLE_FILES_ANS.handle, number);
+			result = (int)mt_got.HANDLE_FILES_ANS.result;
 		} else {
+			ASSERT_U64_EQ(mt_got.HANDLE_LOG.handle, number);
 			ASSERT_INT_EQ(type, nfiles == 0 ? MSG_HANDLE_LOG :
 			    MSG_HANDLE_INDEX);
 			nfiles++;
@@ -251,22 +243,14 @@ test_renew(void)
 static int
 take_room(struct mt_device *d, uint64_t number)
 {
+	struct msg_result_take body = { d->session, number, 1, 100, 100 };
 	struct imsg m;
-	struct buf b;
-	int result;
 
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, d->session);
-	buf_put_u64(&b, number);
-	buf_put_u8(&b, 1);
-	buf_put_u32(&b, 100);
-	buf_put_u32(&b, 100);
-	mt_say(d->net, MSG_RESULT_TAKE, 98, &b, -1);
+	MT_SAY(d->net, RESULT_TAKE, 98, &body, -1);
 	mon_end_turn(&mt);
 	mt_expect(d->net, MSG_RESULT_TAKE_ANS, &m);
-	result = buf_get_u8(&m.body);
 	imsg_free(&m);
-	return result;
+	return (int)mt_got.RESULT_TAKE_ANS.result;
 }
 
 /* What cannot be told now ends nothing. */

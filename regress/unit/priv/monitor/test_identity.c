@@ -21,19 +21,26 @@ ask(uint32_t type, uint64_t id, const char *what, const char *reason)
 	mon_end_turn(&mt);
 }
 
+static void
+echo(size_t net, uint64_t session)
+{
+	struct msg_session body = { session };
+
+	MT_SAY(net, SESSION_ECHO, 0, &body, -1);
+	mon_end_turn(&mt);
+}
+
 /* SESSION_DROP with these first words; then the session ends. */
 static void
 expect_drop(struct mt_device *d, const char *word)
 {
-	char reason[256];
+	const struct msg_session_drop *v = &mt_got.SESSION_DROP;
 	struct imsg m;
 
 	mt_expect(d->net, MSG_SESSION_DROP, &m);
-	ASSERT_U64_EQ(buf_get_u64(&m.body), d->session);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), DROP_REVOKED);
-	buf_get_str(&m.body, reason, sizeof(reason) - 1);
-	ASSERT_ERR(buf_end(&m.body), CL_OK);
-	ASSERT_TRUE(strncmp(reason, word, strlen(word)) == 0);
+	ASSERT_U64_EQ(v->session, d->session);
+	ASSERT_INT_EQ(v->how, DROP_REVOKED);
+	ASSERT_TRUE(strncmp(v->reason, word, strlen(word)) == 0);
 	mt_down(d, AGENT_OFFLINE);
 }
 
@@ -149,7 +156,6 @@ test_delete(void)
 	struct mt_device d;
 	struct agent *a;
 	struct imsg m;
-	struct buf b;
 	char id[64];
 	unsigned int n = 0;
 
@@ -181,10 +187,7 @@ test_delete(void)
 	TEST_START("what its worker still says of it harms nobody");
 	a = agents_find(&mt.agents, id);
 	ASSERT_TRUE(a != NULL && a->deleted);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, 1);
-	mt_say(MT_NET1, MSG_SESSION_ECHO, 0, &b, -1);
-	mon_end_turn(&mt);
+	echo(MT_NET1, 1);
 	ASSERT_INT_EQ(mt.children[MT_NET1].state, MS_SERVING);
 
 	TEST_START("the audit keeps it");
@@ -210,20 +213,9 @@ reconnect(struct mt_device *d, int result)
 		mt_down(&old, AGENT_OFFLINE);
 	}
 	mt_expect(d->net, MSG_HELLO_ANS, &m);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), result);
+	ASSERT_INT_EQ(mt_got.HELLO_ANS.result, result);
 	if (result == HELLO_OK)
 		mt_up(d);
-}
-
-static void
-echo(int net, uint64_t session)
-{
-	struct buf b;
-
-	buf_init(&b, 8);
-	buf_put_u64(&b, session);
-	mt_say(net, MSG_SESSION_ECHO, 0, &b, -1);
-	mon_end_turn(&mt);
 }
 
 static void
@@ -262,12 +254,7 @@ test_duplicate(void)
 	mt_down(&kept, AGENT_OFFLINE);
 	ASSERT_INT_EQ(mt_auth(&d, MT_NET1, d.credential), AUTH_OK);
 	mt_hello(&d, d.agent_id, 26, NULL);
-	{
-		struct imsg m;
-
-		mt_expect(MT_NET1, MSG_HELLO_ANS, &m);
-		ASSERT_INT_EQ(buf_get_u8(&m.body), HELLO_OK);
-	}
+	(void)mt_welcome(MT_NET1);
 	mt_up(&d);
 
 	TEST_START("a worker that never had the session breaks the rules");
@@ -287,13 +274,10 @@ test_duplicate(void)
 static void
 say_seen(struct mt_device *d)
 {
-	struct buf b;
+	struct msg_seen seen = { .session = d->session };
+	struct msg_session_seen body = { &seen, 1 };
 
-	buf_init(&b, 32);
-	buf_put_u16(&b, 1);
-	buf_put_u64(&b, d->session);
-	buf_put_u32(&b, 0);
-	mt_say(d->net, MSG_SESSION_SEEN, 0, &b, -1);
+	MT_SAY(d->net, SESSION_SEEN, 0, &body, -1);
 	mon_end_turn(&mt);
 }
 

@@ -35,7 +35,7 @@ test_lend(void)
 
 	TEST_START("the end of the workload releases the lease");
 	ASSERT_INT_EQ(lease_state(), STORE_LEASE_LIVE);
-	started(&d, RES_NOT_STARTED);
+	mt_started(d.net, handle, RES_NOT_STARTED, "");
 	ASSERT_INT_EQ(lease_state(), STORE_LEASE_RELEASED);
 	ASSERT_PTR_EQ(handles_find(&mt.handles, handle), NULL);
 
@@ -43,7 +43,7 @@ test_lend(void)
 	run_with("tok");
 	expect_start(&d, &spec);
 	spec_clear(&spec);
-	started(&d, RES_SESSION_CLOSED);
+	mt_started(d.net, handle, RES_SESSION_CLOSED, "");
 	ASSERT_INT_EQ(lease_state(), STORE_LEASE_REVOKED);
 
 	TEST_START("no grant, no lease; the denial is on record");
@@ -227,7 +227,7 @@ test_races(void)
 	ASSERT_INT_EQ(lease_state(), STORE_LEASE_REVOKED);
 
 	TEST_START("what is taken back is not refreshed (21)");
-	started(&d, RES_OK);
+	mt_started(d.net, handle, RES_OK, "");
 	mt_drain(1);
 	mt_ask(MSG_CTL_LEASE_REFRESH, MT_ID(1, 33), lease_id);
 	ASSERT_INT_EQ(answer(MT_ID(1, 33), MSG_ROW_REFRESHED, &m),
@@ -239,10 +239,9 @@ test_races(void)
 static void
 test_refresh(void)
 {
-	struct lease_refreshed rep;
+	struct msg_refresh_ans ans = { .ans = { .result = RES_OK } };
 	struct mt_device d;
 	struct imsg m;
-	struct buf b;
 	uint64_t id;
 	uint32_t got;
 	int action, nredact = 0, nrefresh = 0, nrevoke = 0;
@@ -270,15 +269,9 @@ test_refresh(void)
 		imsg_free(&m);
 	}
 	ASSERT_INT_EQ(nrevoke, 1);
-	memset(&rep, 0, sizeof(rep));
-	rep.known = 1;
-	rep.files_rewritten = 1;
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, RES_OK);
-	buf_put_str(&b, "");
-	buf_put_str(&b, "");
-	field_put(&lease_refreshed_table, &rep, &b);
-	mt_say(d.net, MSG_REFRESH_ANS, id, &b, -1);
+	ans.report.known = 1;
+	ans.report.files_rewritten = 1;
+	MT_SAY(d.net, REFRESH_ANS, id, &ans, -1);
 	ASSERT_INT_EQ(answer(MT_ID(1, 40), MSG_ROW_REFRESHED, &m),
 	    MSG_ROW_REFRESHED);
 	imsg_free(&m);
@@ -309,9 +302,9 @@ test_hangup(void)
 {
 	struct msg_name lease = { lease_id };
 	struct msg_ctl_gone gone = { 1 };
+	struct msg_refresh_ans ans = { .ans = { .result = RES_TIMEOUT } };
 	struct mt_device d;
 	struct imsg m;
-	struct buf b;
 	uint64_t id;
 
 	set_up(&d);
@@ -328,12 +321,7 @@ test_hangup(void)
 	TEST_START("its operator hangs up: its end is on record too");
 	MT_SAY(1, CTL_GONE, 0, &gone, -1);
 	mt_drain(1);
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u8(&b, RES_TIMEOUT);
-	buf_put_str(&b, "");
-	buf_put_str(&b, "");
-	field_put(&lease_refreshed_table, &(struct lease_refreshed){ 0 }, &b);
-	mt_say(d.net, MSG_REFRESH_ANS, id, &b, -1);
+	MT_SAY(d.net, REFRESH_ANS, id, &ans, -1);
 	ASSERT_INT_EQ(get_renewals(), 2);
 	mon_end_turn(&mt);
 	ASSERT_INT_EQ(mt_hear(1, &m), 0);

@@ -214,7 +214,7 @@ test_personal(void)
 	run_with("mine");
 	expect_start(&d, &spec);
 	spec_clear(&spec);
-	started(&d, RES_OK);
+	mt_started(d.net, handle, RES_OK, "");
 	mt_drain(1);
 
 	TEST_START("it hides a shared one of the same name, for him");
@@ -330,18 +330,13 @@ get_outcome(uint32_t req, struct ctl_outcome *o)
 static uint64_t
 hear_grant(struct mt_device *d, char grant[64])
 {
-	char lease[64];
 	struct imsg m;
-	uint64_t id;
 
 	mt_expect(d->net, MSG_REVOKE, &m);
-	id = m.id;
-	(void)buf_get_u64(&m.body);
-	buf_get_str(&m.body, lease, sizeof(lease) - 1);
-	buf_get_str(&m.body, grant, 63);
+	snprintf(grant, 64, "%s", mt_got.REVOKE.grant);
 	imsg_free(&m);
-	ASSERT_STRING_EQ(lease, lease_id);
-	return id;
+	ASSERT_STRING_EQ(mt_got.REVOKE.lease, lease_id);
+	return m.id;
 }
 
 static void

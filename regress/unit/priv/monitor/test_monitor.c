@@ -196,7 +196,7 @@ test_turn(void)
 
 	mt_start();
 	TEST_START("nothing leaves before the end of the turn");
-	mon_send(&mt.children[MT_NET1], MSG_NET_START, 5, NULL, -1);
+	MON_SEND(&mt.children[MT_NET1], NET_START, 5, NULL, -1);
 	ASSERT_INT_EQ(mt_hear(MT_NET1, &m), 0);
 	mon_end_turn(&mt);
 	ASSERT_INT_EQ(mt_hear(MT_NET1, &m), MSG_NET_START);
@@ -212,7 +212,7 @@ fill_queue(struct child *c)
 	int i;
 
 	for (i = 0; i < 100000 && !c->chan.is_paused; i++) {
-		mon_send(c, MSG_NET_START, 1, NULL, -1);
+		MON_SEND(c, NET_START, 1, NULL, -1);
 		if (i % 64 == 0)
 			mon_end_turn(&mt);
 	}
@@ -229,7 +229,7 @@ test_flow(void)
 	TEST_START("one turn holds no more than the mark: the child waits");
 	while (c->held_len <= c->chan.mark) {
 		ASSERT_FALSE(c->chan.is_paused);
-		mon_send(c, MSG_NET_START, 1, NULL, -1);
+		MON_SEND(c, NET_START, 1, NULL, -1);
 	}
 	ASSERT_TRUE(c->chan.is_paused);
 
@@ -266,9 +266,8 @@ static void
 test_full(void)
 {
 	struct rlimit old, tiny;
-	struct mt_device d;
+	struct mt_device d, refused;
 	struct imsg m;
-	struct buf b;
 	char token[128];
 	uint64_t id = MT_ID(1, 1);
 
@@ -294,14 +293,7 @@ test_full(void)
 	ASSERT_SIZE_T_EQ(mt.handles.nhandles, 0);
 
 	TEST_START("full disk: a redemption fails and burns nothing");
-	buf_init(&b, MSG_BODY_MAX);
-	buf_put_u64(&b, 1);
-	buf_put_str(&b, token);
-	buf_put_str(&b, "192.0.2.7:1");
-	mt_say(MT_NET1, MSG_AUTH, 5, &b, -1);
-	mon_end_turn(&mt);
-	mt_expect(MT_NET1, MSG_AUTH_ANS, &m);
-	ASSERT_INT_EQ(buf_get_u8(&m.body), AUTH_FAILED);
+	ASSERT_INT_EQ(mt_auth(&refused, MT_NET1, token), AUTH_FAILED);
 	ASSERT_SIZE_T_EQ(mt.agents.nagents, 1);
 
 	TEST_START("full disk: a known agent still connects");

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The cloop authors; see LICENSE.
  *
  * What every job of a workload has: its orders from the monitor and its
- * result to it (DEV_JOB_CATALOGUE), its reason when it fails, its lines in
+ * result to it (dev_job.def), its reason when it fails, its lines in
  * the workload's output.  In cloop-git and cloop-seed.
  */
 #include <sys/prctl.h>

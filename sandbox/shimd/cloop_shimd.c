@@ -6,7 +6,7 @@
  * sandbox itself (ShimSocket in cloop-agentd.conf(5)).  Under systemd it is
  * a unit of its own, which workloads live in: the agent's unit then needs
  * neither CAP_SYS_ADMIN nor namespaces.  It decides nothing.  Its socket is
- * root's alone, and what comes over it (DEV_SHIMD_CATALOGUE) is held against
+ * root's alone, and what comes over it (dev_shimd.def) is held against
  * the catalogue; the channels that it passes on are not read here.
  *
  * A shim starts in the mount namespace of the monitor that asks, so that

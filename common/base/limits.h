@@ -136,6 +136,10 @@
 #define MAX_CTL_LIST_KEYS 262144	/* ids they hold: 64 bytes each */
 #define CHAN_QUEUE_MAX 65536		/* messages queued to one child: far
 					 * above what CHAN_MARK_LEN lets be */
+#define MAX_ROW_PENALTIES 1000		/* a second from one worker: more than
+					 * connections it can refuse */
+#define MAX_ROW_REPORTS 200		/* what strangers cause */
+#define MAX_ROW_CAPS 1000		/* devices that tell theirs: a storm */
 #define CHAN_TURN 64			/* messages of one peer in one turn */
 #define CHAN_MARK_LEN 262144		/* queued bytes above which a peer is
 					 * not read: the largest message is a

@@ -153,6 +153,9 @@ life_end_session(struct monitor *mon, struct session *s, int status,
 	revoke_end_session(mon, s->number);
 	refresh_end_session(mon, s->number);
 	life_note_unconfirmed(mon, s, reason);
+	if (s->hello != NULL)	/* each question has its answer */
+		hello_refuse(mon_find_child(mon, s->generation),
+		    s->hello->ask, HELLO_GONE);
 	agents_del_session(&mon->agents, s);
 	/* What came to be owed to it meanwhile is forgotten too. */
 	if (a->deleted && store_del_agent(mon->store, a->row.agent_id) !=

@@ -19,15 +19,12 @@ static const struct msg_row *
 choose_row(uint32_t number)
 {
 	const struct msg_row *row = msgcat_find(number), *rows;
-	size_t n, i, left;
+	size_t n;
 
-	if (row != NULL && row->body != NULL)
+	if (row != NULL)
 		return row;
 	rows = msgcat_get_rows(&n);
-	for (i = 0, left = number % n; left > 0 || rows[i].body == NULL;
-	    i = (i + 1) % n)
-		left -= left > 0 && rows[i].body != NULL;
-	return &rows[i];
+	return &rows[number % n];
 }
 
 /* A map in it, or in what it has. */

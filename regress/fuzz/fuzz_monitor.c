@@ -464,7 +464,7 @@ run_record(struct program *in)
 		fd = make_fd(in, &fd_len);
 	buf_init(&b, MSG_BODY_MAX);
 	n = how % 16;
-	if (row->body != NULL && how < 128)
+	if (how < 128)
 		put_body(in, row, n, fd_len, &b);
 	else
 		for (; n > 0; n--)

@@ -94,8 +94,15 @@ test_supersede(void)
 	(void)mt_welcome(MT_NET1);
 	ASSERT_U64_EQ(agent->session, c.session);
 
-	TEST_START("a worker that dies takes its sessions along");
+	TEST_START("one that goes while it waits has its answer too");
 	mt_up(&c);
+	ASSERT_INT_EQ(mt_auth(&b, MT_NET2, a.credential), AUTH_OK);
+	mt_hello(&b, a.agent_id, 26, NULL);
+	mt_down(&b, AGENT_OFFLINE);
+	mt_expect(MT_NET2, MSG_HELLO_ANS, &m);
+	ASSERT_INT_EQ(mt_got.HELLO_ANS.result, HELLO_GONE);
+
+	TEST_START("a worker that dies takes its sessions along");
 	child_kill(&mt.children[MT_NET1], "test");
 	mon_end_turn(&mt);
 	ASSERT_U64_EQ(agent->session, 0);

@@ -19,6 +19,9 @@ no_table()
 	! in_hub nft list table inet cloopd
 }
 
+# One worker: what another one says of an address that has a live session is
+# not believed, and this source has one.
+ABUSE_WORKERS=1
 abuse_hub 1 "PerSourcePenalty auth:6s max:8s enforce nft"
 grep -q "event=ready .*enforce=nft" "$TMP/hub.log" &&
     pass "it is said at the start" || fail "the log does not say so"

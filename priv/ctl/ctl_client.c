@@ -193,7 +193,7 @@ ctlc_new(struct ctl *ctl, int fd)
 static int
 ctlc_on_hello(struct ctlc *c, const struct imsg *m)
 {
-	struct msg_ctl_hello_ans ans = { MSGCAT_VERSION, c->role };
+	struct msg_version ans = { .version = MSGCAT_VERSION };
 	struct msg_ctl_client client = { c->number, c->uid, c->pid, c->role };
 	char text[160];
 

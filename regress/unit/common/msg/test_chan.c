@@ -518,6 +518,57 @@ test_mark(void)
 }
 
 static void
+test_broken(void)
+{
+	begin();
+	c.state = MS_SERVING;
+	TEST_START("a peer that left while it was not read: its end is seen, "
+	    "and nobody waits to write");
+	queue(CHAN_MARK_LEN + 1);
+	ASSERT_TRUE(c.is_paused);
+	chan_close(&peer);
+	ASSERT_TRUE(chan_has_output(&c));
+	chan_flush(&c);
+	ASSERT_FALSE(c.is_paused);
+	ASSERT_FALSE(chan_has_output(&c));
+	chan_turn(&c);
+	ASSERT_INT_EQ(nends, 1);
+	ASSERT_FALSE(c.is_open);
+	end();
+}
+
+/* Handed on as it came. */
+static int
+on_raw(void *arg, struct imsg *m, union msg_any *v)
+{
+	ASSERT_PTR_EQ(v, NULL);
+	nmsgs++;
+	(void)arg;
+	return chan_send_buf(&c, MSG_FENCE_ADD_ANS, m->id, &m->body, -1);
+}
+
+static void
+test_raw(void)
+{
+	static const uint8_t body[] = { 2, 0, 0, 0, 0 };
+
+	begin();
+	c.state = MS_SERVING;
+	c.is_raw = 1;
+	c.on_msg = on_raw;
+	TEST_START("a body that is forwarded is not decoded, but fits its row");
+	msgtest_send_bytes(&peer, MSG_FENCE_ADD, 1, body, sizeof(body), -1);
+	chan_turn(&c);
+	ASSERT_INT_EQ(nmsgs, 1);
+	ASSERT_INT_EQ(nends, 0);
+	msgtest_send_bytes(&peer, MSG_FENCE_ADD, 2, body, 1, -1);
+	chan_turn(&c);
+	ASSERT_INT_EQ(nmsgs, 1);
+	ASSERT_STRING_EQ(why, "too short");
+	end();
+}
+
+static void
 test_hold(void)
 {
 	begin();
@@ -718,5 +769,5 @@ test_watch(void)
 }
 
 UNIT_MAIN(test_handover, test_turn, test_violations, test_descriptors,
-    test_sender, test_queue, test_mark, test_hold, test_stall, test_wait,
-    test_watch)
+    test_sender, test_queue, test_mark, test_broken, test_raw, test_hold,
+    test_stall, test_wait, test_watch)

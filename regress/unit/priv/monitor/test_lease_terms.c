@@ -285,9 +285,8 @@ test_kinds(void)
 		imsg_free(&m);
 		ASSERT_STRING_EQ(mt_got.CTL_ERR.code, "usage");
 		ASSERT_PTR_NE(strstr(mt_got.CTL_ERR.message, kinds[i]), NULL);
-		ASSERT_PTR_NE(strstr(mt_got.CTL_ERR.message,
-		    "env, github_pat, registry, "
-		    "kubeconfig"), NULL);
+		ASSERT_PTR_NE(strstr(mt_got.CTL_ERR.message, "env, "
+		    "github_pat, registry, kubeconfig"), NULL);
 	}
 	mt_stop();
 }

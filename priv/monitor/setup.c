@@ -314,7 +314,7 @@ setup_configure_key(struct child *c)
 		    c->mon->conf.key_dir, log_q(cl_strerror(r)));
 		return;		/* its start deadline ends it */
 	}
-	mon_send(c, MSG_KEY_LOAD, 0, NULL, fd);
+	MON_SEND(c, KEY_LOAD, 0, NULL, fd);
 }
 
 void
@@ -338,7 +338,7 @@ setup_configure(struct child *c)
 			log_error("control-socket", "reason=%s",
 			    log_q(strerror(errno)));
 		else
-			mon_send(c, MSG_CTL_LISTEN, 0, NULL, fd);
+			MON_SEND(c, CTL_LISTEN, 0, NULL, fd);
 		break;
 	}
 }

@@ -78,6 +78,10 @@
 #define MAX_SECRET_FILE_LEN 262144
 #define MAX_SECRET_FILES_LEN 524288
 #define MAX_SEED_LEN 4194304
+/* Length of a log file, what was cut out of it counted: so many LogLimits,
+ * and not less than this. */
+#define LOG_FILE_FACTOR 64
+#define LOG_FILE_MIN (4ULL << 30)
 #define MAX_BUNDLE_LEN 134217728
 
 #define MAX_REDACT_VALUES 32768		/* of one workload: more than a frame

@@ -21,6 +21,7 @@
 #include "common/base/err.h"
 
 #define LOGINDEX_BLOCK 128	/* records read at once */
+#define LOGINDEX_SCAN 1024	/* and by a scan */
 
 static void
 logindex_put(uint8_t *dst, uint64_t v, size_t len)
@@ -184,4 +185,95 @@ logindex_load(int log_fd, int index_fd, int repair, struct logindex_state *st)
 	    ftruncate(log_fd, (off_t)st->log_len) == -1)
 		return CL_SYSTEM;
 	return CL_OK;
+}
+
+int
+logindex_scan_start(struct logindex_scan *s, int log_fd, int index_fd,
+    uint64_t max)
+{
+	struct stat st;
+	int i;
+
+	memset(s, 0, sizeof(*s));
+	s->fd[LOGINDEX_IN_INDEX] = index_fd;
+	s->fd[LOGINDEX_IN_LOG] = log_fd;
+	s->max = max;
+	for (i = 0; i < 2; i++) {
+		if (fstat(s->fd[i], &st) == -1)
+			return CL_SYSTEM;
+		s->len[i] = (uint64_t)st.st_size;
+	}
+	return CL_OK;
+}
+
+/* A record that makes no sense tells of no hole. */
+static void
+logindex_scan_holes(struct logindex_scan *s, const uint8_t *block, size_t len)
+{
+	struct logindex_record r;
+	size_t i;
+
+	for (i = 0; i + LOGINDEX_RECORD_LEN <= len; i += LOGINDEX_RECORD_LEN) {
+		if (logindex_parse(block + i, &r) != CL_OK ||
+		    r.kind != LOGINDEX_CUT || r.file_len == 0)
+			continue;
+		if (s->hole_end == 0)
+			s->hole_start = r.file_off;
+		if (r.file_off + r.file_len > s->hole_end)
+			s->hole_end = r.file_off + r.file_len;
+	}
+}
+
+/* Step over the hole and from the index to the log. */
+static int
+logindex_scan_seek(struct logindex_scan *s)
+{
+	uint64_t len = s->len[LOGINDEX_IN_LOG], hole = s->hole_end;
+
+	if (s->at == LOGINDEX_IN_INDEX) {
+		if (s->len[s->at] > s->max)
+			return CL_TOOBIG;
+		if (s->off < s->len[s->at])
+			return CL_INCOMPLETE;
+		s->at = LOGINDEX_IN_LOG;
+		s->off = 0;
+		hole = hole < len ? hole : len;
+		if (hole > s->hole_start)
+			len -= hole - s->hole_start;
+		if (len > s->max - s->len[LOGINDEX_IN_INDEX])
+			return CL_TOOBIG;
+	}
+	if (s->off >= s->hole_start && s->off < s->hole_end)
+		s->off = s->hole_end;
+	return s->off < s->len[s->at] ? CL_INCOMPLETE : CL_OK;
+}
+
+int
+logindex_scan_run(struct logindex_scan *s, size_t budget,
+    logindex_scan_fn *fn, void *arg)
+{
+	uint8_t block[LOGINDEX_SCAN * LOGINDEX_RECORD_LEN];
+	uint64_t end;
+	ssize_t n;
+	int r;
+
+	for (; (r = logindex_scan_seek(s)) == CL_INCOMPLETE && budget > 0;
+	    budget -= (size_t)n < budget ? (size_t)n : budget) {
+		end = s->len[s->at];
+		if (s->at == LOGINDEX_IN_LOG && s->off < s->hole_start &&
+		    s->hole_start < end)
+			end = s->hole_start;
+		if (end - s->off > sizeof(block))
+			end = s->off + sizeof(block);
+		n = logindex_read(s->fd[s->at], block, end - s->off,
+		    (off_t)s->off);
+		if (n <= 0)
+			return n == 0 ? CL_FORMAT : CL_SYSTEM;
+		if (s->at == LOGINDEX_IN_INDEX)
+			logindex_scan_holes(s, block, (size_t)n);
+		if ((r = fn(arg, s->at, block, (size_t)n)) != CL_OK)
+			return r;
+		s->off += (uint64_t)n;
+	}
+	return r;
 }

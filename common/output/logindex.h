@@ -65,4 +65,31 @@ struct logindex_state {
 int logindex_load(int log_fd, int index_fd, int repair,
     struct logindex_state *st);
 
+/*
+ * What two files that have ended are known by: every byte of the index, and
+ * of the log what lies outside the hole that the index tells of.  Read in
+ * slices, so that a loop can go on in between.
+ */
+enum { LOGINDEX_IN_INDEX, LOGINDEX_IN_LOG };
+struct logindex_scan {
+	int fd[2];		/* borrowed; LOGINDEX_IN_*, the index first */
+	uint64_t len[2];	/* at the beginning */
+	uint64_t max;		/* bytes worth reading, of both together */
+	uint64_t hole_start, hole_end;
+	uint64_t off;
+	int at;
+};
+typedef int logindex_scan_fn(void *arg, int at, const void *data, size_t len);
+
+/* CL_SYSTEM */
+int logindex_scan_start(struct logindex_scan *s, int log_fd, int index_fd,
+    uint64_t max);
+/*
+ * Hand about `budget` more bytes to fn.  CL_OK: that was all;
+ * CL_INCOMPLETE: there is more; CL_TOOBIG: more than max; CL_FORMAT: a file
+ * shrank meanwhile; CL_SYSTEM; what fn returned.
+ */
+int logindex_scan_run(struct logindex_scan *s, size_t budget,
+    logindex_scan_fn *fn, void *arg);
+
 #endif

@@ -134,6 +134,7 @@ net_run_turn(struct hub *hub, int *morep)
 	hs_ask_waiting(hub);
 	hs_release_ends(hub);
 	*morep = hs_settle_all(hub);
+	*morep |= hseal_run(hub);
 	net_check_stop(hub);
 	net_set_tick(hub, busy);
 }
@@ -198,6 +199,8 @@ net_confine(struct hub *hub)
 	hub->listeners.max_fds = o.nofile;
 	hub->logs.max_opened = (o.nofile > 2 * conns ? o.nofile - conns :
 	    o.nofile / 2) / 2;
+	if (getrlimit(RLIMIT_FSIZE, &rl) == 0 && rl.rlim_cur != RLIM_INFINITY)
+		hub->logs.max_len = rl.rlim_cur;
 	if ((r = self_confine(&o, &rep)) != CL_OK)
 		fatal("confine", "step=%s reason=%s", rep.step,
 		    cl_strerror(r));
@@ -244,8 +247,10 @@ net_stop(struct hub *hub)
 static void
 net_ignore_signals(void)
 {
-	/* The monitor decides when this process stops. */
-	static const int numbers[] = { SIGPIPE, SIGHUP, SIGINT, SIGTERM };
+	/* The monitor decides when this process stops.  A file at its limit
+	 * is as one on a full disk. */
+	static const int numbers[] = { SIGPIPE, SIGHUP, SIGINT, SIGTERM,
+		SIGXFSZ };
 	size_t i;
 
 	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -268,6 +273,7 @@ main(void)
 	ask_init(&hub.asks, &hub, hub_send);
 	src_init(&hub.sources, &hub.conf);
 	hlog_init(&hub.logs);
+	hseal_init(&hub.seals);
 	hl_init(&hub.listeners);
 	hs_init(&hub.sessions);
 	if (chan_init(&hub.chan, NET_CHANNEL_FD, MSG_M2N, MSG_N2M,

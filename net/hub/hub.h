@@ -20,6 +20,7 @@
 #include "hub_conf.h"
 #include "hub_listen.h"
 #include "hub_log.h"
+#include "hub_seal.h"
 #include "hub_session.h"
 #include "hub_source.h"
 
@@ -49,6 +50,7 @@ struct hub {
 	struct ask_table asks;
 	struct src_table sources;
 	struct hlog_table logs;
+	struct hseal_list seals;
 	struct hl_table listeners;
 	struct hs_table sessions;
 	struct jx jx;

@@ -233,6 +233,7 @@ hub_on_answer(struct hub *hub, const struct imsg *m, union msg_any *v)
 	X(HANDLE_INDEX, hs_on_handle_index)                                    \
 	X(HANDLE_SHUT, hs_on_handle_shut)                                      \
 	X(HANDLE_FORGET, hs_on_handle_forget)                                  \
+	X(HANDLE_SEAL, hseal_on_file)                                          \
 	X(HANDLE_REDACT, hs_on_handle_redact)                                  \
 	X(HANDLE_WORK, hs_on_handle_work)                                      \
 	X(START, hs_on_start)                                                  \

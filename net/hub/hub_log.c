@@ -57,6 +57,7 @@ hlog_init(struct hlog_table *t)
 	TAILQ_INIT(&t->opened);
 	t->nopened = t->max_opened = t->nlogs = 0;
 	t->waiting_len = 0;
+	t->max_len = 0;
 }
 
 static void
@@ -89,6 +90,7 @@ hlog_open(struct hlog_table *t, struct hlog_ids *ids,
 	    o->state == HS_KILLED;
 	h->received = h->stored = h->indexed = h->told = o->received;
 	h->log_limit = o->log_limit;
+	h->max_len = t->max_len;
 	TAILQ_INIT(&h->waits);
 	RB_INSERT(hlog_numbers, &t->numbers, h);
 	RB_INSERT(hlog_ids, ids, h);
@@ -415,6 +417,17 @@ hlog_pass_gap(struct hlog *h, const struct hlog_chunk *c, int kind)
 	return CL_OK;
 }
 
+/* 0: the file cannot take it, and the middle cannot go, or is not enough. */
+static int
+hlog_has_room(const struct hlog *h, size_t len)
+{
+	uint64_t max = h->max_len != 0 ? h->max_len : UINT64_MAX;
+
+	if (h->no_punch && h->log_limit != 0 && h->log_limit < max)
+		max = h->log_limit;
+	return h->log_len < max && len <= max - h->log_len;
+}
+
 /* Write a chunk that begins at or after `stored`.  Nothing has changed
  * when it fails, except that a gap before it may be on record. */
 static int
@@ -423,9 +436,7 @@ hlog_store(struct hlog *h, const struct hlog_chunk *c, uint64_t wire_len,
 {
 	int r, kind = LOGINDEX_DATA;
 
-	if (h->no_punch && h->log_limit != 0 &&
-	    (h->log_len >= h->log_limit ||
-	    c->len > h->log_limit - h->log_len))
+	if (!hlog_has_room(h, c->len))
 		kind = LOGINDEX_CUT;
 	if ((r = hlog_pass_gap(h, c, kind)) != CL_OK)
 		return r;

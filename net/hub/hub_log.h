@@ -82,6 +82,7 @@ struct hlog {
 	uint64_t log_len;
 	uint64_t index_len;
 	uint64_t log_limit;		/* 0: none */
+	uint64_t max_len;		/* of the log; 0: none */
 	struct logindex_record rec;	/* not yet in the index; wire_len 0:
 					 * none */
 	uint64_t rec_len;		/* bytes of text in it */
@@ -104,6 +105,7 @@ struct hlog_table {
 	size_t nopened, max_opened;	/* max_opened 0: no bound */
 	size_t nlogs;
 	size_t waiting_len;
+	uint64_t max_len;		/* of one file; 0: none */
 };
 
 /* One decoded log_chunk. */

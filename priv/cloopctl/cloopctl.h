@@ -109,6 +109,13 @@ int logview_set_tail(struct logview *v, uint64_t nlines);
 void logview_set_since(struct logview *v, int64_t wall_ns);
 void logview_set_from(struct logview *v, uint64_t wire_off);
 
+/*
+ * 1: the files are what they were when it had ended, or that is not known
+ * (still running).  0: they are not, which has been said.
+ */
+int logview_check(struct logview *v, const struct ctl_log *log,
+    const struct ctl_log *index);
+
 /* follow.c: one workload, watched to its end. */
 struct follow {
 	struct tool *t;
@@ -116,6 +123,7 @@ struct follow {
 	char *handle_id;
 	struct logview *view;
 	int log_fd;		/* came first, its index has not yet */
+	struct ctl_log log, index;	/* what they are to be */
 	int started;
 	int detach;
 	int run;		/* events go to stdout as JSON lines */

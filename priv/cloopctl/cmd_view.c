@@ -403,7 +403,7 @@ static const struct row_col handle_cols[] = {
 	COL("started_at"), COL("finished_at"),
 	{ .key = "log_bytes", .how = COL_SIZE, .place = 6,
 	  .title = "OUTPUT" },
-	COL("gapped"),
+	COL("log_sha256"), COL("gapped"),
 	{ .key = "result", .put = cmd_put_handle_result },
 	COL("leases"),
 };
@@ -471,6 +471,8 @@ cmd_print_handle(struct tool *t, void *row, int fd, void *arg)
 	printf("output     %llu bytes kept%s\n",
 	    (unsigned long long)h->log_bytes,
 	    h->gapped ? ", with gaps (cloopctl --json logs shows them)" : "");
+	if (!rule_is_empty(h->log_sha256))
+		printf("sealed     sha256 %s\n", tool_clean(h->log_sha256));
 	return CL_OK;
 }
 

@@ -47,6 +47,8 @@ follow_init(struct follow *f, struct tool *t)
 	f->t = t;
 	f->log_fd = -1;
 	field_init(&ctl_handle_table, &f->last);
+	field_init(&ctl_log_table, &f->log);
+	field_init(&ctl_log_table, &f->index);
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
@@ -67,6 +69,8 @@ void
 follow_clear(struct follow *f)
 {
 	field_clear(&ctl_handle_table, &f->last);
+	field_clear(&ctl_log_table, &f->log);
+	field_clear(&ctl_log_table, &f->index);
 	logview_free(f->view);
 	f->view = NULL;
 	free(f->handle_id);
@@ -115,10 +119,14 @@ follow_on_event(struct follow *f, const struct ctl_event *ev)
 
 /* The log's descriptor comes first, its index second. */
 static void
-follow_on_file(struct follow *f, struct imsg *m)
+follow_on_file(struct follow *f, struct imsg *m, union msg_any *v)
 {
+	struct ctl_log *file = m->type == MSG_ROW_LOG ? &f->log : &f->index;
 	int fd = imsg_take_fd(m);
 
+	field_clear(&ctl_log_table, file);
+	*file = m->type == MSG_ROW_LOG ? v->ROW_LOG : v->ROW_INDEX;
+	memset(v, 0, sizeof(*v));	/* what it owns is ours */
 	if (f->view != NULL) {
 		close(fd);	/* reconnected: ours are open already */
 	} else if (m->type == MSG_ROW_LOG) {
@@ -198,7 +206,7 @@ follow_on_row(struct follow *f, struct imsg *m, union msg_any *v)
 		return -1;
 	case MSG_ROW_LOG:
 	case MSG_ROW_INDEX:
-		follow_on_file(f, m);
+		follow_on_file(f, m, v);
 		return -1;
 	case MSG_ROW_RESULT:
 		cmd_keep_result(f->t, m, v);
@@ -356,6 +364,7 @@ cmd_parse_since(const char *text, int64_t *wallp)
 
 struct cmd_logs_args {
 	struct msg_ctl_logs req;
+	int changed;		/* print it all the same */
 	int64_t tail;		/* -1: all */
 	int64_t since;
 	uint64_t from;
@@ -368,6 +377,7 @@ cmd_logs_parse(struct tool *t, int argc, char **argv, struct cmd_logs_args *a)
 	const struct cmd_option options[] = {
 		{ "f", NULL, &a->req.follow },
 		{ "follow", NULL, &a->req.follow },
+		{ "changed", NULL, &a->changed },
 		{ "tail", &tail, NULL },
 		{ "since", &since, NULL },
 		{ "from", &from, NULL },
@@ -422,7 +432,10 @@ cmd_logs(struct tool *t, int argc, char **argv)
 	if ((status = follow_ask(&f, TOOL_REQUEST(CTL_LOGS, &a.req), -1)) ==
 	    EXIT_DONE)
 		status = follow_open(&f);
-	if (status == -1 && f.view != NULL)
+	if (status == -1 && f.view != NULL &&
+	    !logview_check(f.view, &f.log, &f.index) && !a.changed)
+		status = EXIT_DONE;
+	else if (status == -1 && f.view != NULL)
 		status = cmd_logs_seek(&f, &a) == EXIT_DONE ? follow_run(&f) :
 		    EXIT_REFUSED;
 	follow_clear(&f);

@@ -7,15 +7,19 @@
  * record's bytes are in the log before the record is, so whatever the index
  * names can be printed, and nothing else is.
  */
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <errno.h>
+#include <sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/base/err.h"
+#include "common/base/rule.h"
+#include "common/base/util.h"
 #include "common/base/xmem.h"
 #include "common/output/logindex.h"
 #include "cloopctl.h"
@@ -324,4 +328,98 @@ logview_set_tail(struct logview *v, uint64_t nlines)
 		}
 	}
 	return CL_OK;
+}
+
+/* ------------------------------------------------------------------ seals */
+
+struct logview_digest {
+	SHA2_CTX ctx[2];	/* LOGINDEX_IN_* */
+	uint64_t len[2];
+	char hex[2][2 * SHA256_DIGEST_LENGTH + 1];
+};
+
+static int
+logview_add(void *arg, int at, const void *data, size_t len)
+{
+	struct logview_digest *d = arg;
+
+	SHA256Update(&d->ctx[at], data, len);
+	return CL_OK;
+}
+
+static int
+logview_hash(struct logview *v, struct logview_digest *d)
+{
+	uint8_t md[SHA256_DIGEST_LENGTH];
+	struct logindex_scan scan;
+	int i, r;
+
+	for (i = 0; i < 2; i++)
+		SHA256Init(&d->ctx[i]);
+	if ((r = logindex_scan_start(&scan, v->log_fd, v->index_fd,
+	    UINT64_MAX)) != CL_OK)
+		return r;
+	while ((r = logindex_scan_run(&scan, SIZE_MAX, logview_add, d)) ==
+	    CL_INCOMPLETE)
+		;
+	for (i = 0; i < 2; i++) {
+		SHA256Final(md, &d->ctx[i]);
+		util_format_hex(md, sizeof(md), d->hex[i]);
+		d->len[i] = scan.len[i];
+	}
+	return r;
+}
+
+/* Without a digest, of when it was written last. */
+static int
+logview_check_time(int fd, const char *what, const struct ctl_log *f)
+{
+	struct stat st;
+	int64_t at;
+
+	if (f->modified_at == UTIL_TIME_ZERO)
+		return 1;
+	if (fstat(fd, &st) == -1)
+		return 0;
+	at = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	if ((uint64_t)st.st_size == f->bytes && at == f->modified_at)
+		return 1;
+	fprintf(stderr, "cloopctl: the %s of %s was changed after its end: "
+	    "%llu bytes, expected %llu, written %lld ms later\n", what,
+	    f->handle_id, (unsigned long long)st.st_size,
+	    (unsigned long long)f->bytes,
+	    (long long)((at - f->modified_at) / 1000000));
+	return 0;
+}
+
+static int
+logview_check_digest(const struct logview_digest *d, int at, const char *what,
+    const struct ctl_log *f)
+{
+	if (d->len[at] == f->bytes && strcmp(d->hex[at], f->sha256) == 0)
+		return 1;
+	fprintf(stderr, "cloopctl: the %s of %s was changed after its end: "
+	    "%llu bytes, sha256 %s, expected %llu, %s\n", what, f->handle_id,
+	    (unsigned long long)d->len[at], d->hex[at],
+	    (unsigned long long)f->bytes, f->sha256);
+	return 0;
+}
+
+int
+logview_check(struct logview *v, const struct ctl_log *log,
+    const struct ctl_log *index)
+{
+	struct logview_digest d;
+	int r;
+
+	if (rule_is_empty(log->sha256) || rule_is_empty(index->sha256))
+		return logview_check_time(v->log_fd, "log", log) &&
+		    logview_check_time(v->index_fd, "index", index);
+	if ((r = logview_hash(v, &d)) != CL_OK) {
+		fprintf(stderr, "cloopctl: the log of %s: %s\n",
+		    log->handle_id, cl_strerror(r));
+		return 0;
+	}
+	return logview_check_digest(&d, LOGINDEX_IN_INDEX, "index", index) &&
+	    logview_check_digest(&d, LOGINDEX_IN_LOG, "log", log);
 }

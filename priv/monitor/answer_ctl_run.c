@@ -157,7 +157,8 @@ answer_ctl_logs(struct monitor *mon, struct ctl_client *cl, struct imsg *m,
 	(void)cl;
 	if (answer_find_any(mon, m->id, v->handle, &h, &row) != CL_OK)
 		return;
-	if ((r = ctlout_send_files(mon, m->id, v->handle)) != CL_OK)
+	if ((r = ctlout_send_files(mon, m->id,
+	    h != NULL ? &h->row : &row)) != CL_OK)
 		ctlout_refuse(mon, m->id, "internal", "the output of %s "
 		    "cannot be opened: %s", v->handle, cl_strerror(r));
 	else if (v->follow)

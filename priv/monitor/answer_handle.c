@@ -137,7 +137,7 @@ answer_use_status(struct monitor *mon, struct handle *h,
 	    (uint64_t)st->final_offset > h->row.received)
 		h->row.gapped = 1;
 	CRASH_POINT("status.applied");
-	life_end_handle(mon, h);
+	life_end_handle(mon, h, 1);
 	life_confirm_end(mon, h);
 	CRASH_POINT("status.recorded");
 }

@@ -39,6 +39,7 @@
 	X(HANDLE_PROGRESS, answer_handle_progress)                             \
 	X(HANDLE_FILES, answer_handle_files)                                   \
 	X(HANDLE_LOST, answer_handle_lost)                                     \
+	X(HANDLE_SEALED, answer_handle_sealed)                                 \
 	X(RESULT_TAKE, answer_result_take)                                     \
 	X(RESULT_END, answer_result_end)                                       \
 	X(RESULT_FAILED, answer_result_failed)                                 \

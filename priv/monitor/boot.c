@@ -29,6 +29,7 @@
 #include "hwork.h"
 #include "life.h"
 #include "listen.h"
+#include "logseal.h"
 #include "monitor.h"
 #include "reload.h"
 #include "setup.h"
@@ -85,6 +86,7 @@ boot_on_tick(evutil_socket_t fd, short what, void *arg)
 	life_retry_saves(mon);
 	lease_on_tick(mon);
 	work_on_tick(mon);
+	logseal_on_tick(mon);
 	enforce_on_tick(mon);
 	if (now - mon->probed_at >= HEARTBEAT_S * 1000) {
 		mon->probed_at = now;

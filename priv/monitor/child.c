@@ -25,6 +25,7 @@
 #include "common/base/log.h"
 #include "common/base/paths.h"
 #include "common/base/util.h"
+#include "logseal.h"
 #include "monitor.h"
 #include "setup.h"
 
@@ -157,6 +158,8 @@ child_start(struct child *c)
 	int fd = -1, r;
 
 	c->has_key = 0;
+	if (c->kind == CHILD_NET)
+		o.fsize = logseal_get_file_max(&c->mon->conf);
 	r = c->user == NULL ? CL_OK : self_find_user(c->user, &user);
 	if (r != CL_OK || (r = spawn_start(&o, &c->pid, &fd)) != CL_OK) {
 		log_error("child-start", "child=%s reason=%s",

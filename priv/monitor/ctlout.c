@@ -134,6 +134,7 @@ ctlout_fill_handle(struct ctl_handle *row, const struct store_handle *h)
 	row->started_at = h->started_at;
 	row->finished_at = h->finished_at;
 	row->log_bytes = h->log_bytes;
+	row->log_sha256 = (char *)(uintptr_t)h->log_sha256;
 	row->received = h->received;
 	row->gapped = h->gapped;
 }
@@ -297,9 +298,14 @@ ctlout_send_event(struct monitor *mon, uint64_t id, const char *event,
 }
 
 int
-ctlout_send_files(struct monitor *mon, uint64_t id, const char *handle_id)
+ctlout_send_files(struct monitor *mon, uint64_t id,
+    const struct store_handle *h)
 {
-	struct ctl_file row = { (char *)(uintptr_t)handle_id };
+	char *handle_id = h->handle_id;
+	struct ctl_log log = { handle_id, h->log_bytes,
+		(char *)(uintptr_t)h->log_sha256, h->log_modified_at };
+	struct ctl_log index = { handle_id, h->index_bytes,
+		(char *)(uintptr_t)h->index_sha256, h->index_modified_at };
 	int log_fd, index_fd, r;
 
 	if ((r = hfiles_open(mon->conf.state_dir, handle_id, HFILES_LOG, 0,
@@ -310,7 +316,7 @@ ctlout_send_files(struct monitor *mon, uint64_t id, const char *handle_id)
 		close(log_fd);
 		return r;
 	}
-	CTL_ROW(mon, id, ROW_LOG, &row, log_fd);
-	CTL_ROW(mon, id, ROW_INDEX, &row, index_fd);
+	CTL_ROW(mon, id, ROW_LOG, &log, log_fd);
+	CTL_ROW(mon, id, ROW_INDEX, &index, index_fd);
 	return CL_OK;
 }

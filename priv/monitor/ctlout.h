@@ -53,7 +53,7 @@ void ctlout_send_event(struct monitor *mon, uint64_t id, const char *event,
     const struct handle *h);
 /* ROW_LOG and ROW_INDEX with fresh descriptors; CL_SYSTEM. */
 int ctlout_send_files(struct monitor *mon, uint64_t id,
-    const char *handle_id);
+    const struct store_handle *h);
 
 /* ROW_RESULT, when there is anything to tell. */
 struct work;

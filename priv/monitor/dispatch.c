@@ -459,7 +459,7 @@ dispatch_run(struct monitor *mon, const struct dispatch *d,
 	if (rc == CL_OK)
 		ctlout_send_event(mon, d->ctl, "dispatched", h);
 	if (rc == CL_OK)
-		rc = ctlout_send_files(mon, d->ctl, h->row.handle_id);
+		rc = ctlout_send_files(mon, d->ctl, &h->row);
 	if (rc == CL_OK)
 		rc = work_send_branch(mon, s, h, d);
 	if (rc == CL_OK)

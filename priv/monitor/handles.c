@@ -41,6 +41,7 @@ handles_init(struct handles *t)
 	memset(t, 0, sizeof(*t));
 	RB_INIT(&t->numbers);
 	RB_INIT(&t->ids);
+	TAILQ_INIT(&t->seals);
 }
 
 void
@@ -74,6 +75,7 @@ handles_add(struct handles *t, struct agent *a, struct store_handle *row)
 	}
 	h->row = *row;
 	memset(row, 0, sizeof(*row));
+	h->row.log_modified_at = h->row.index_modified_at = UTIL_TIME_ZERO;
 	h->agent = a;
 	TAILQ_INIT(&h->waiters);
 	if (RB_INSERT(handle_number_tree, &t->numbers, h) != NULL) {
@@ -89,6 +91,18 @@ handles_add(struct handles *t, struct agent *a, struct store_handle *row)
 	t->nrunning++;
 	a->nrunning++;
 	return h;
+}
+
+void
+handles_end_seal(struct handles *t, struct handle *h)
+{
+	if (!h->is_sealing)
+		return;
+	TAILQ_REMOVE(&t->seals, h, of_seals);
+	if (h->sealer != 0)
+		t->nsealing--;
+	h->sealer = 0;
+	h->is_sealing = 0;
 }
 
 /* Its share of the budget goes with it; its files are the caller's. */
@@ -117,6 +131,7 @@ void
 handles_del(struct handles *t, struct handle *h)
 {
 	handles_del_work(t, h);
+	handles_end_seal(t, h);
 	RB_REMOVE(handle_number_tree, &t->numbers, h);
 	RB_REMOVE(handle_id_tree, &t->ids, h);
 	TAILQ_REMOVE(&h->agent->handles, h, of_agent);
@@ -141,6 +156,16 @@ handles_find(struct handles *t, uint64_t number)
 	memset(&key, 0, sizeof(key));
 	key.row.number = number;
 	return RB_FIND(handle_number_tree, &t->numbers, &key);
+}
+
+struct handle *
+handles_find_from(struct handles *t, uint64_t number)
+{
+	struct handle key;
+
+	memset(&key, 0, sizeof(key));
+	key.row.number = number;
+	return RB_NFIND(handle_number_tree, &t->numbers, &key);
 }
 
 struct handle *

@@ -36,11 +36,14 @@ struct waiter {
 /* Closed handles kept in memory per agent; all of them together. */
 #define HANDLES_CLOSED_PER_AGENT 64
 #define HANDLES_CLOSED_TOTAL 16384
+/* Seals under way: two descriptors each. */
+#define HANDLES_SEALING 4
 
 struct handle {
 	RB_ENTRY(handle) by_number;
 	RB_ENTRY(handle) by_id;
 	TAILQ_ENTRY(handle) of_agent;
+	TAILQ_ENTRY(handle) of_seals;
 	struct store_handle row;	/* closed_at set: closed */
 	struct agent *agent;
 	uint64_t session;	/* the one that has its files open; 0 */
@@ -48,10 +51,15 @@ struct handle {
 	int unsaved;		/* the store does not have the newest state */
 	char *abandoned;	/* why it was given up; NULL: it was not */
 	int has_end_row;	/* provision_end was audited */
+	int is_sealing;		/* in the list of seals (logseal.c) */
+	uint64_t sealer;	/* generation of who was asked; 0: nobody */
+	int64_t seal_until;	/* monotonic ms: no answer counts later */
+	uint64_t used_max;	/* bytes its files may take; 0: not known */
 	int64_t begun_at;	/* monotonic ms of the dispatch */
 	struct work *work;	/* what goes and comes; owned; NULL: nothing */
 	TAILQ_HEAD(, waiter) waiters;
 };
+TAILQ_HEAD(handle_list, handle);
 RB_HEAD(handle_number_tree, handle);
 RB_HEAD(handle_id_tree, handle);
 
@@ -61,6 +69,9 @@ struct handles {
 	uint64_t last_number;	/* highest ever seen: later ones are lies */
 	size_t nhandles, nclosed, nrunning;
 	uint64_t pinned;	/* bytes of returned work held */
+	struct handle_list seals;	/* ended, not sealed */
+	size_t nsealing;	/* of them under way */
+	uint64_t looked;	/* last number whose files were looked at */
 	int64_t released_at;	/* monotonic ms: last look at what is held */
 };
 
@@ -76,6 +87,10 @@ struct handle *handles_add(struct handles *t, struct agent *a,
 void handles_del(struct handles *t, struct handle *h);
 struct handle *handles_find(struct handles *t, uint64_t number);
 struct handle *handles_find_id(struct handles *t, const char *id);
+/* The lowest number from this one on. */
+struct handle *handles_find_from(struct handles *t, uint64_t number);
+/* Out of the list of seals. */
+void handles_end_seal(struct handles *t, struct handle *h);
 struct handle *handles_next(struct handles *t, const struct handle *h);
 
 /* Count it as closed; forgets the agent's oldest closed ones above the

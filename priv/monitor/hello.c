@@ -22,6 +22,7 @@
 #include "hfiles.h"
 #include "hwork.h"
 #include "life.h"
+#include "logseal.h"
 #include "monitor.h"
 
 /* Reasons of one HELLO_ANS; what does not fit goes without. */
@@ -62,6 +63,7 @@ hello_open_handle(struct monitor *mon, struct session *s, struct handle *h)
 	MON_SEND(c, HANDLE_OPEN, 0, &body, -1);
 	if ((r = lease_send_redactions(mon, s, h)) == CL_OK) {
 		h->session = s->number;
+		logseal_open(mon, h);
 		work_send(mon, s, h);
 		return CL_OK;
 	}

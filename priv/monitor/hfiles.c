@@ -183,19 +183,28 @@ hfiles_renew(const char *state_dir, const char *handle_id)
 	return CL_OK;
 }
 
+int
+hfiles_stat(const char *state_dir, const char *handle_id,
+    enum hfiles_which which, struct stat *st)
+{
+	char path[HPATH_MAX];
+	int r;
+
+	if ((r = hfiles_format(state_dir, handle_id, hfiles_names[which],
+	    path)) != CL_OK)
+		return r;
+	if (lstat(path, st) == -1)
+		return CL_SYSTEM;
+	return S_ISREG(st->st_mode) ? CL_OK : CL_FORMAT;
+}
+
 uint64_t
 hfiles_get_log_len(const char *state_dir, const char *handle_id)
 {
 	struct stat st;
-	uint64_t len = 0;
-	int fd;
 
-	if (hfiles_open(state_dir, handle_id, HFILES_LOG, 0, &fd) != CL_OK)
-		return 0;
-	if (fstat(fd, &st) == 0 && st.st_size > 0)
-		len = (uint64_t)st.st_size;
-	close(fd);
-	return len;
+	return hfiles_stat(state_dir, handle_id, HFILES_LOG, &st) == CL_OK ?
+	    (uint64_t)st.st_size : 0;
 }
 
 /* Our directories hold plain files only. */

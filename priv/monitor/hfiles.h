@@ -24,6 +24,10 @@ int hfiles_open(const char *state_dir, const char *handle_id,
  * there is kept as log.bad and log.idx.bad.  CL_SYSTEM.
  */
 int hfiles_renew(const char *state_dir, const char *handle_id);
+struct stat;
+/* Without opening it.  CL_SYSTEM, CL_FORMAT: not a plain file. */
+int hfiles_stat(const char *state_dir, const char *handle_id,
+    enum hfiles_which which, struct stat *st);
 /* Kept bytes; 0 when the file cannot be read. */
 uint64_t hfiles_get_log_len(const char *state_dir, const char *handle_id);
 /* Remove all of it; a missing directory is fine. */

@@ -22,6 +22,7 @@
 #include "hello.h"
 #include "hfiles.h"
 #include "hwork.h"
+#include "logseal.h"
 #include "monitor.h"
 #include "penalty.h"
 
@@ -99,6 +100,8 @@ life_release_handles(struct monitor *mon, struct session *s)
 		if (h->session != s->number)
 			continue;
 		h->session = 0;
+		if (handle_is_closed(h))
+			logseal_release(mon, h);
 		/* Where the device is to go on after a restart of the hub. */
 		if (!handle_is_closed(h) && store_save_progress(mon->store,
 		    h->row.number, h->row.received, h->row.log_bytes,
@@ -197,6 +200,7 @@ life_end_worker(struct monitor *mon, uint64_t generation, int crashed)
 		life_end_session(mon, s, AGENT_UNREACHABLE,
 		    "the hub's network process ended");
 	}
+	logseal_end_worker(mon, generation);
 }
 
 void
@@ -206,6 +210,8 @@ life_save_handle(struct monitor *mon, struct handle *h)
 
 	h->row.updated_at = util_wall_ns();
 	r = store_save_handle(mon->store, &h->row);
+	if (r == CL_OK && handle_is_closed(h))
+		r = store_save_seal(mon->store, &h->row);
 	h->unsaved = r != CL_OK && r != CL_STATE;
 	if (h->unsaved)
 		mon_set_error(mon, store_error(mon->store));
@@ -253,13 +259,14 @@ life_undo_save(struct monitor *mon, uint64_t number, uint64_t aux, int ok)
 }
 
 void
-life_end_handle(struct monitor *mon, struct handle *h)
+life_end_handle(struct monitor *mon, struct handle *h, int is_written)
 {
 	struct waiter *w;
 
 	h->row.closed_at = util_wall_ns();
 	h->row.log_bytes = hfiles_get_log_len(mon->conf.state_dir,
 	    h->row.handle_id);
+	logseal_end(mon, h, is_written);
 	if (h->row.finished_at == UTIL_TIME_ZERO)
 		h->row.finished_at = h->row.closed_at;
 	work_close(mon, h);
@@ -305,7 +312,7 @@ life_fail_handle(struct monitor *mon, struct handle *h, const char *text)
 	if (s != NULL)
 		MON_SEND(mon_find_child(mon, s->generation), HANDLE_SHUT, 0,
 		    &body, -1);
-	life_end_handle(mon, h);
+	life_end_handle(mon, h, 0);
 }
 
 unsigned int

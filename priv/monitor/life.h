@@ -39,8 +39,9 @@ void life_retry_saves(struct monitor *mon);
  * it would tell it again.  The worker waits for this HANDLE_SHUT.
  */
 void life_confirm_end(struct monitor *mon, const struct handle *h);
-/* The row has become terminal: close, store, tell who waits. */
-void life_end_handle(struct monitor *mon, struct handle *h);
+/* The row has become terminal: close, store, tell who waits.  is_written:
+ * its output is on file (logseal.h). */
+void life_end_handle(struct monitor *mon, struct handle *h, int is_written);
 /* The hub decides: failed, with this text. */
 void life_fail_handle(struct monitor *mon, struct handle *h,
     const char *text);

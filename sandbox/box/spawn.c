@@ -11,6 +11,7 @@
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -184,6 +185,9 @@ spawn_child(void *arg)
 	}
 	spawn_reset_signals();
 	umask(077);
+	if (run->opts->fsize != 0 &&
+	    self_limit(RLIMIT_FSIZE, run->opts->fsize) != CL_OK)
+		goto fail;
 	if (run->opts->mnt_fd != 0 &&
 	    setns(run->opts->mnt_fd, CLONE_NEWNS) == -1)
 		goto fail;

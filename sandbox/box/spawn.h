@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define SPAWN_CHANNEL_FD 3	/* the child's end */
 
@@ -32,6 +33,8 @@ struct spawn_opts {
 	int log_fd;		/* becomes 2; 0: our own 2 */
 	/* Becomes the channel; borrowed; *fdp is -1 then.  0: a new pair. */
 	int channel_fd;
+	/* RLIMIT_FSIZE; 0: ours. */
+	uint64_t fsize;
 	/* Mount namespace to start in; borrowed; needs CAP_SYS_ADMIN and
 	 * CAP_SYS_CHROOT.  0: ours. */
 	int mnt_fd;

@@ -198,7 +198,7 @@ self_step_caps(struct self_run *run)
 
 /* Lower both limits; never an error that they are lower already. */
 int
-self_limit(int what, rlim_t value)
+self_limit(int what, uint64_t value)
 {
 	struct rlimit rl;
 
@@ -212,7 +212,7 @@ self_limit(int what, rlim_t value)
 	if (what == RLIMIT_NOFILE || what == RLIMIT_FSIZE)
 		return CL_OK;
 #endif
-	rl.rlim_cur = rl.rlim_max = value;
+	rl.rlim_cur = rl.rlim_max = (rlim_t)value;
 	return setrlimit(what, &rl) == -1 ? CL_SYSTEM : CL_OK;
 }
 

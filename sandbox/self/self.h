@@ -124,6 +124,9 @@ struct self_user {
  */
 int self_find_user(const char *name, struct self_user *u);
 
+/* Both limits of the caller, unless they are lower already.  CL_SYSTEM. */
+int self_limit(int what, uint64_t value);
+
 /* Compile it for bpf_start_own; the program is the caller's to free. */
 struct sock_fprog;
 int self_profile_make(enum self_profile p, struct sock_fprog *prog);

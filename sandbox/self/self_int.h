@@ -29,8 +29,6 @@ struct self_profile_row {
 /* All of self_confine but the system call filter, which is its last step:
  * rep->step names it. */
 int self_confine_steps(const struct self_opts *o, struct self_report *rep);
-/* Both limits, unless they are lower already. */
-int self_limit(int what, rlim_t value);
 
 /* Compile and load the seccomp filter of a profile.  CL_SYSTEM, CL_NOMEM. */
 int self_profile_start(enum self_profile p);

@@ -99,7 +99,9 @@ static const struct self_rule self_rules[] = {
 	    "log file, spool, shipped branch" },
 	{ P_NET, SCMP_SYS(fsync), ANY, "log file" },
 	{ P_NET, SCMP_SYS(fdatasync), ANY, "log file" },
-	{ P_NET | P_SHIM, SCMP_SYS(fallocate), ANY, "spool holes" },
+	/* A file grows by what is written only. */
+	{ P_NET | P_SHIM, SCMP_SYS(fallocate), IF(1, INT32,
+	    FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE), "spool holes" },
 	/* waiting */
 	{ P_ALL, SCMP_SYS(poll), ANY, "the small loops" },
 	{ P_ALL, SCMP_SYS(ppoll), ANY, "the small loops" },
@@ -455,7 +457,7 @@ self_profile_make(enum self_profile p, struct sock_fprog *prog)
  * a git job (cgroup_net.c): that takes these two calls of bpf(2).
  */
 static int
-self_deny(scmp_filter_ctx ctx, int nr, enum self_monitor which)
+self_deny_bpf(scmp_filter_ctx ctx)
 {
 	static const struct scmp_arg_cmp others[] = {
 		{ 0, SCMP_CMP_LT, BPF_PROG_LOAD, 0 },
@@ -467,12 +469,33 @@ self_deny(scmp_filter_ctx ctx, int nr, enum self_monitor which)
 	size_t i;
 	int rc = 0;
 
-	if (nr != SCMP_SYS(bpf) || (which != SELF_MONITOR_DEVICE_SHIMS &&
-	    which != SELF_MONITOR_SHIMS))
-		return seccomp_rule_add(ctx, action, nr, 0);
 	for (i = 0; i < NELEM(others) && rc == 0; i++)
-		rc = seccomp_rule_add_array(ctx, action, nr, 1, &others[i]);
+		rc = seccomp_rule_add_array(ctx, action, SCMP_SYS(bpf), 1,
+		    &others[i]);
 	return rc;
+}
+
+static int
+self_deny(scmp_filter_ctx ctx, int nr, enum self_monitor which)
+{
+	if (nr == SCMP_SYS(bpf) && (which == SELF_MONITOR_DEVICE_SHIMS ||
+	    which == SELF_MONITOR_SHIMS))
+		return self_deny_bpf(ctx);
+	return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), nr, 0);
+}
+
+/*
+ * A hub's children hold files of others: what fills the disk by one call is
+ * not theirs, whoever they have become.  A device's run workloads.
+ */
+static int
+self_deny_growth(scmp_filter_ctx ctx, enum self_monitor which)
+{
+	if (which != SELF_MONITOR_HUB)
+		return 0;
+	return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM),
+	    SCMP_SYS(fallocate), 1, SCMP_A1(SCMP_CMP_NE,
+	    FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE));
 }
 
 int
@@ -486,6 +509,8 @@ self_profile_start_monitor(enum self_monitor which)
 		return CL_NOMEM;
 	for (i = 0; i < NELEM(self_denied) && rc == 0; i++)
 		rc = self_deny(ctx, self_denied[i].nr, which);
+	if (rc == 0)
+		rc = self_deny_growth(ctx, which);
 	if (rc == 0)
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	/* Children and workloads inherit this: a 32-bit program must still

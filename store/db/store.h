@@ -137,6 +137,12 @@ struct store_handle {
 	int64_t closed_at;	/* hub clock; set once */
 	uint64_t received;	/* wire offset */
 	uint64_t log_bytes;
+	/* Its files when it had ended; "" and UTIL_TIME_ZERO: not known. */
+	char log_sha256[65];
+	int64_t log_modified_at;
+	uint64_t index_bytes;
+	char index_sha256[65];
+	int64_t index_modified_at;
 	int gapped;
 	int64_t updated_at;
 };

@@ -7,6 +7,7 @@
  * (error, outcome) were cut to MAX_ERROR_TEXT_LEN and cleaned before they
  * reach this file.
  */
+#include <bsd/string.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,14 @@ store_handle_clear(struct store_handle *h)
 	free(h->outcome);
 	free(h->error);
 	memset(h, 0, sizeof(*h));
+}
+
+static void
+store_get_digest(sqlite3_stmt *st, int col, char dst[65])
+{
+	const unsigned char *text = sqlite3_column_text(st, col);
+
+	strlcpy(dst, text != NULL ? (const char *)text : "", 65);
 }
 
 /* Column order: HANDLE_COLS. */
@@ -60,6 +69,11 @@ store_get_handle(sqlite3_stmt *st, struct store_handle *h)
 	h->log_bytes = (uint64_t)sqlite3_column_int64(st, 20);
 	h->gapped = sqlite3_column_int(st, 21);
 	h->updated_at = store_get_time(st, 22);
+	store_get_digest(st, 23, h->log_sha256);
+	h->log_modified_at = store_get_time(st, 24);
+	h->index_bytes = (uint64_t)sqlite3_column_int64(st, 25);
+	store_get_digest(st, 26, h->index_sha256);
+	h->index_modified_at = store_get_time(st, 27);
 	if (r != CL_OK)
 		store_handle_clear(h);
 	return r;
@@ -131,6 +145,17 @@ store_save_progress(struct store *s, uint64_t number, uint64_t received,
 
 	r = store_run(s, ST_HANDLE_PROGRESS, &n, "iiid", (int64_t)number,
 	    (int64_t)received, (int64_t)log_bytes, gapped);
+	return r == CL_OK && n != 1 ? CL_NOTFOUND : r;
+}
+
+int
+store_save_seal(struct store *s, const struct store_handle *h)
+{
+	int n, r;
+
+	r = store_run(s, ST_HANDLE_SEAL, &n, "iitTitT", (int64_t)h->number,
+	    (int64_t)h->log_bytes, h->log_sha256, h->log_modified_at,
+	    (int64_t)h->index_bytes, h->index_sha256, h->index_modified_at);
 	return r == CL_OK && n != 1 ? CL_NOTFOUND : r;
 }
 

@@ -81,6 +81,8 @@ int store_save_handle(struct store *s, const struct store_handle *h);
 /* What arrives after the end too; never moves back.  CL_NOTFOUND. */
 int store_save_progress(struct store *s, uint64_t number, uint64_t received,
     uint64_t log_bytes, int gapped);
+/* What its files were when it had ended.  CL_NOTFOUND. */
+int store_save_seal(struct store *s, const struct store_handle *h);
 /* The bindings of its secrets. */
 int store_save_handle_secrets(struct store *s, uint64_t number,
     const char *secrets);

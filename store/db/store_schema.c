@@ -237,11 +237,20 @@ static const char store_schema_3[] =
     "ALTER TABLE agent ADD COLUMN confirmed_at INTEGER;"
     "UPDATE agent SET confirmed_at = coalesce(last_seen, created_at);";
 
+/* What the files of a handle were when it had ended. */
+static const char store_schema_4[] =
+    "ALTER TABLE handle ADD COLUMN log_sha256 TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE handle ADD COLUMN log_modified_at INTEGER;"
+    "ALTER TABLE handle ADD COLUMN index_bytes INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE handle ADD COLUMN index_sha256 TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE handle ADD COLUMN index_modified_at INTEGER;";
+
 /* Row n takes the schema from version n to n + 1. */
 static const char *const store_migrations[] = {
 	store_schema_1,
 	store_schema_2,
 	store_schema_3,
+	store_schema_4,
 };
 #define STORE_NMIGRATIONS                                                      \
 	((int)(sizeof(store_migrations) / sizeof(store_migrations[0])))

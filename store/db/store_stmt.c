@@ -52,7 +52,8 @@ const char *const store_pragmas[] = {
 	"number, handle_id, agent_id, name, created_by, project_path, "        \
 	"task_id, image, meta, secrets, dispatched_at, state, pid, "           \
 	"exit_code, outcome, error, started_at, finished_at, closed_at, "      \
-	"received, log_bytes, gapped, updated_at"
+	"received, log_bytes, gapped, updated_at, log_sha256, "                \
+	"log_modified_at, index_bytes, index_sha256, index_modified_at"
 #define SECRET_COLS                                                            \
 	"id, name, owner, kind, version, names, created_at, created_by, "      \
 	"updated_at"
@@ -170,6 +171,10 @@ static const char *const store_sql[ST_NSTMT] = {
 	    "UPDATE handle SET received = max(received, ?2), "
 	    "log_bytes = max(log_bytes, ?3), gapped = max(gapped, ?4) "
 	    "WHERE number = ?1",
+	[ST_HANDLE_SEAL] =
+	    "UPDATE handle SET log_bytes = ?2, log_sha256 = ?3, "
+	    "log_modified_at = ?4, index_bytes = ?5, index_sha256 = ?6, "
+	    "index_modified_at = ?7 WHERE number = ?1",
 	[ST_HANDLE_SECRETS] =
 	    "UPDATE handle SET secrets = ?2 WHERE number = ?1",
 	[ST_HANDLE_META] =

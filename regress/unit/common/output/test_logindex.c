@@ -158,4 +158,73 @@ test_repair(void)
 	ASSERT_FALSE(st.gapped);
 }
 
-UNIT_MAIN(test_record, test_load, test_repair)
+static char scanned[2][256];
+static size_t scanned_len[2];
+
+static int
+keep(void *arg, int at, const void *data, size_t len)
+{
+	(void)arg;
+	ASSERT_INT_LE(scanned_len[at] + len, sizeof(scanned[at]));
+	memcpy(scanned[at] + scanned_len[at], data, len);
+	scanned_len[at] += len;
+	return CL_OK;
+}
+
+static int
+scan(uint64_t max, size_t budget)
+{
+	struct logindex_scan s;
+	int r;
+
+	scanned_len[0] = scanned_len[1] = 0;
+	ASSERT_ERR(logindex_scan_start(&s, log_fd, index_fd, max), CL_OK);
+	while ((r = logindex_scan_run(&s, budget, keep, NULL)) ==
+	    CL_INCOMPLETE)
+		;
+	return r;
+}
+
+static void
+test_scan(void)
+{
+	struct logindex_scan s;
+
+	TEST_START("an empty pair is read to its end");
+	set_up();
+	ASSERT_ERR(scan(0, 1), CL_OK);
+
+	TEST_START("of the log only what is outside the hole");
+	ASSERT_INT_EQ(write(log_fd, "abcdefghijklmnop", 16), 16);
+	add(LOGINDEX_DATA, 0, 16, 0, 16);
+	ASSERT_ERR(scan(56, 1), CL_OK);
+	ASSERT_BYTES_EQ(scanned[1], scanned_len[1], "abcdefghijklmnop", 16);
+	add(LOGINDEX_CUT, 4, 4, 4, 4);
+	add(LOGINDEX_CUT, 8, 4, 8, 4);
+	ASSERT_ERR(scan(128, 1), CL_OK);
+	ASSERT_U64_EQ(scanned_len[0], 3 * LOGINDEX_RECORD_LEN);
+	ASSERT_BYTES_EQ(scanned[1], scanned_len[1], "abcdmnop", 8);
+	ASSERT_ERR(scan(UINT64_MAX, SIZE_MAX), CL_OK);
+	ASSERT_BYTES_EQ(scanned[1], scanned_len[1], "abcdmnop", 8);
+
+	TEST_START("more than is worth reading is not read");
+	ASSERT_ERR(scan(127, SIZE_MAX), CL_TOOBIG);
+	ASSERT_U64_EQ(scanned_len[1], 0);
+	ASSERT_ERR(scan(119, SIZE_MAX), CL_TOOBIG);
+	ASSERT_U64_EQ(scanned_len[0], 0);
+
+	TEST_START("an index that makes no sense is read as it is");
+	ASSERT_INT_EQ(write(index_fd, "half of a record", 16), 16);
+	add(LOGINDEX_CUT, 0, UINT32_MAX, 0, UINT32_MAX);
+	ASSERT_ERR(scan(UINT64_MAX, 7), CL_OK);
+	ASSERT_U64_EQ(scanned_len[0], 4 * LOGINDEX_RECORD_LEN + 16);
+
+	TEST_START("a file that shrinks meanwhile");
+	set_up();
+	ASSERT_INT_EQ(write(log_fd, "abcdefgh", 8), 8);
+	ASSERT_ERR(logindex_scan_start(&s, log_fd, index_fd, 100), CL_OK);
+	ASSERT_INT_EQ(ftruncate(log_fd, 0), 0);
+	ASSERT_ERR(logindex_scan_run(&s, 100, keep, NULL), CL_FORMAT);
+}
+
+UNIT_MAIN(test_record, test_load, test_repair, test_scan)

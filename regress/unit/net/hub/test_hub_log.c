@@ -318,6 +318,45 @@ source(uint64_t off)
 	return 'a' + (int)(off / CUT_CHUNK % 26);
 }
 
+struct kept {
+	uint64_t begin, end;	/* of the hole */
+	uint64_t off;
+};
+
+static int
+check_kept(void *arg, int at, const void *data, size_t len)
+{
+	const unsigned char *p = data;
+	struct kept *k = arg;
+	size_t i;
+
+	for (i = 0; at == LOGINDEX_IN_LOG && i < len; i++) {
+		if (k->off == k->begin)
+			k->off = k->end;
+		if (p[i] != source(k->off))
+			ASSERT_U64_EQ(k->off, UINT64_MAX);
+		k->off++;
+	}
+	return CL_OK;
+}
+
+/* What is sealed is what a reader gets: nothing of the hole. */
+static void
+check_seal(uint64_t begin, uint64_t end, uint64_t total)
+{
+	struct kept k = { begin, end, 0 };
+	struct logindex_scan s;
+	int r;
+
+	ASSERT_ERR(logindex_scan_start(&s, log_fd, index_fd, 2 * CUT_LIMIT),
+	    CL_OK);
+	while ((r = logindex_scan_run(&s, 65536, check_kept, &k)) ==
+	    CL_INCOMPLETE)
+		;
+	ASSERT_ERR(r, CL_OK);
+	ASSERT_U64_EQ(k.off, total);
+}
+
 static void
 check_cut(uint64_t total)
 {
@@ -356,6 +395,7 @@ check_cut(uint64_t total)
 		ASSERT_INT_EQ(pread(log_fd, &byte, 1, (off_t)off), 1);
 		ASSERT_INT_EQ(byte, source(off));
 	}
+	check_seal(begin, end, total);
 }
 
 static void
@@ -386,6 +426,15 @@ test_limit(void)
 	    CL_OK);
 	fill(total, total + 1000 * CUT_CHUNK);
 	check_cut(total + 1000 * CUT_CHUNK);
+
+	TEST_START("at the length a file may have the rest is counted");
+	set_up(CUT_LIMIT);
+	h->max_len = CUT_LIMIT + CUT_CHUNK;
+	fill(0, total);
+	ASSERT_U64_EQ(h->log_len, CUT_LIMIT / CUT_CHUNK * CUT_CHUNK +
+	    CUT_CHUNK);
+	ASSERT_U64_EQ(h->stored, total);
+	ASSERT_FALSE(h->failing);
 
 	TEST_START("a file system without holes keeps the first bytes and "
 	    "counts the rest");

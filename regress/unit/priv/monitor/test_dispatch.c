@@ -7,6 +7,7 @@
  */
 #include "priv/monitor/hfiles.h"
 #include "priv/monitor/life.h"
+#include "priv/monitor/logseal.h"
 #include "montest.h"
 
 static int
@@ -110,6 +111,21 @@ test_supersede(void)
 	mt_stop();
 }
 
+#define SHA256_A                                                               \
+	"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+/* That its log has as many bytes. */
+static void
+say_sealed(uint64_t number, uint64_t log_bytes)
+{
+	struct msg_handle_sealed body = { number, log_bytes, SHA256_A, 0,
+		SHA256_A };
+
+	mt_say_body(MT_NET1, MSG_HANDLE_SEALED, 0, MSG_BODY(HANDLE_SEALED,
+	    &body), -1);
+	mon_end_turn(&mt);
+}
+
 /* Hear a dispatch on a worker: HANDLE_OPEN, START. */
 static uint64_t
 hear_start(size_t net)
@@ -119,7 +135,8 @@ hear_start(size_t net)
 	uint32_t type;
 
 	/* The confirmations of ends before it do not matter. */
-	while ((type = mt_hear(net, &m)) == MSG_HANDLE_SHUT)
+	while ((type = mt_hear(net, &m)) == MSG_HANDLE_SHUT ||
+	    type == MSG_HANDLE_SEAL)
 		imsg_free(&m);
 	ASSERT_INT_EQ(type, MSG_HANDLE_OPEN);
 	handle = mt_got.HANDLE_OPEN.handle;
@@ -350,6 +367,28 @@ test_rehydrate(void)
 	mon_end_turn(&mt);
 	ASSERT_INT_EQ(h->row.state, HS_FAILED);
 	mt_expect(MT_NET1, MSG_HANDLE_SHUT, &m);
+
+	TEST_START("who has its files is asked what they are, behind its "
+	    "last words");
+	ASSERT_INT_EQ(h->row.log_modified_at, UTIL_TIME_ZERO);
+	mt_expect(MT_NET1, MSG_HANDLE_SEAL, &m);
+	ASSERT_INT_NE(m.fd, -1);
+	imsg_free(&m);
+	mt_expect(MT_NET1, MSG_HANDLE_SEAL, &m);
+	imsg_free(&m);
+	say_sealed(number, 1);
+	ASSERT_STRING_EQ(h->row.log_sha256, "");
+	ASSERT_INT_NE(h->row.log_modified_at, UTIL_TIME_ZERO);
+	ASSERT_FALSE(h->is_sealing);
+
+	TEST_START("a seal is taken once, and of what is there");
+	say_sealed(number, 0);
+	ASSERT_STRING_EQ(h->row.log_sha256, "");
+	logseal_end(&mt, h, 1);
+	mon_end_turn(&mt);
+	mt_drain(MT_NET1);
+	say_sealed(number, 0);
+	ASSERT_STRING_EQ(h->row.log_sha256, SHA256_A);
 
 	TEST_START("an end whose save failed is confirmed once it is saved");
 	h->unsaved = 1;

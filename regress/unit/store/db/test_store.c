@@ -111,7 +111,7 @@ test_versions(void)
 	sql(dir, "PRAGMA user_version = 999");
 	ASSERT_ERR(store_open(dir, 0, &s, err, sizeof(err)), CL_VERSION);
 	ASSERT_TRUE(strstr(err, "newer") != NULL);
-	sql(dir, "PRAGMA user_version = 3");
+	sql(dir, "PRAGMA user_version = 4");
 
 	TEST_START("a store of version 2: its agents are taken to have their "
 	    "credential, names can be banned");
@@ -120,6 +120,11 @@ test_versions(void)
 	store_close(s);
 	sql(dir, "DROP TABLE ban;"
 	    "ALTER TABLE agent DROP COLUMN confirmed_at;"
+	    "ALTER TABLE handle DROP COLUMN log_sha256;"
+	    "ALTER TABLE handle DROP COLUMN log_modified_at;"
+	    "ALTER TABLE handle DROP COLUMN index_bytes;"
+	    "ALTER TABLE handle DROP COLUMN index_sha256;"
+	    "ALTER TABLE handle DROP COLUMN index_modified_at;"
 	    "PRAGMA user_version = 2");
 	s = tmp_open(dir);
 	ASSERT_ERR(store_find_agent(s, "old", &a), CL_OK);
@@ -424,6 +429,8 @@ test_handle(void)
 	ASSERT_STRING_EQ(f.meta, "{}");
 	ASSERT_FALSE(f.has_exit_code);
 	ASSERT_INT_EQ(f.closed_at, UTIL_TIME_ZERO);
+	ASSERT_STRING_EQ(f.log_sha256, "");
+	ASSERT_INT_EQ(f.log_modified_at, UTIL_TIME_ZERO);
 	store_handle_clear(&f);
 
 	TEST_START("it closes once");
@@ -458,6 +465,28 @@ test_handle(void)
 	ASSERT_INT_EQ(f.gapped, 1);
 	ASSERT_STRING_EQ(f.secrets, "[]");
 	ASSERT_STRING_EQ(f.error, "why");
+	store_handle_clear(&f);
+
+	TEST_START("a handle that has ended is sealed");
+	h.number = first;
+	h.log_bytes = 18;
+	h.log_modified_at = 500;
+	h.index_bytes = 40;
+	h.index_modified_at = UTIL_TIME_ZERO;
+	memset(h.log_sha256, 'a', 64);
+	memset(h.index_sha256, 'b', 64);
+	ASSERT_ERR(store_begin_turn(s), CL_OK);
+	ASSERT_ERR(store_save_seal(s, &h), CL_OK);
+	h.number = 999;
+	ASSERT_ERR(store_save_seal(s, &h), CL_NOTFOUND);
+	ASSERT_ERR(store_commit_turn(s), CL_OK);
+	ASSERT_ERR(store_find_handle(s, "h1", &f), CL_OK);
+	ASSERT_U64_EQ(f.log_bytes, 18);
+	ASSERT_STRING_EQ(f.log_sha256, h.log_sha256);
+	ASSERT_STRING_EQ(f.index_sha256, h.index_sha256);
+	ASSERT_INT_EQ(f.log_modified_at, 500);
+	ASSERT_INT_EQ(f.index_modified_at, UTIL_TIME_ZERO);
+	ASSERT_U64_EQ(f.index_bytes, 40);
 	store_handle_clear(&f);
 
 	TEST_START("a number is never used again");

@@ -31,6 +31,8 @@
 #include "fetchctl.h"
 #include "kern.h"
 
+#define FETCH_STEADY_MS 10000	/* it served, rather than just started */
+
 static void fetchctl_check_gone(struct fetchctl *f);
 
 static const char *const fetchctl_links[] = {
@@ -287,6 +289,10 @@ fetchctl_check_gone(struct fetchctl *f)
 		f->ops->stop(f->a, 1, 0);
 		return;
 	}
+	/* One that served for a while starts again without delay. */
+	if (f->ready_at != 0 && util_now_ms() - f->ready_at > FETCH_STEADY_MS)
+		f->backoff_ms = CHILD_BACKOFF_MIN_MS;
+	f->ready_at = 0;
 	log_info("child-respawn", "child=agentd-fetch in_ms=%lld",
 	    (long long)f->backoff_ms);
 	fetchctl_set_timer(f, f->backoff_ms);

@@ -47,6 +47,7 @@ struct fetchctl {
 	uint64_t generation;	/* of the process: answers are for one */
 	int is_serving;		/* between READY and its end */
 	int was_ready;		/* once, by any of them */
+	int64_t ready_at;	/* this one, monotonic ms; 0: not yet */
 	int is_short;		/* we could not have it, for now */
 	int is_stopping;
 	int link;		/* LINK_* */

@@ -47,6 +47,7 @@ fetchmsg_on_ready(struct fetchctl *f, struct imsg *m, union msg_any *v)
 	if (!f->was_ready)
 		(void)util_notify("READY=1");
 	f->was_ready = 1;
+	f->ready_at = util_now_ms();
 	/* What it does not know it would not offer, and the hub gave it up:
 	 * rather no session for a moment. */
 	if ((r = workloads_announce(f->a->workloads)) != 0)

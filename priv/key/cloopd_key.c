@@ -184,7 +184,7 @@ key_on_client_end(void *arg, const char *why)
 
 	if (why != NULL)
 		log_warn("client-violation", "worker=%zu reason=\"%s\"",
-		    (size_t)(c - c->ks->clients), why);
+		    (size_t)(c - c->ks->clients) + 1, why);
 }
 
 /* The monitor gives a new cloopd-net its channel; it replaces the old one. */

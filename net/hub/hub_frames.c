@@ -329,7 +329,7 @@ hf_put_status(struct hs *s, const struct frame_status *f, int state,
 	    .exit_code = st->exit_code, .started_at = st->started_at,
 	    .finished_at = st->finished_at, .error = error,
 	    .disk_limit = hf_is_disk_limit(st),
-	    .final_offset = f->final_offset, .received = h->stored,
+	    .final_offset = f->final_offset, .received = h->indexed,
 	    .gapped = h->gapped };
 
 	CRASH_POINT("status.net");

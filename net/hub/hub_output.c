@@ -22,11 +22,15 @@
 
 /* ---------------------------------------------------------------- reports */
 
+/*
+ * What is in both files: from there a device goes on after we died, and what
+ * the log holds beyond its index is not believed by the next worker.
+ */
 void
 hs_report_progress(void *ctx, struct hlog *h)
 {
 	struct msg_handle_progress body = { .handle = h->number,
-	    .received = h->stored, .gapped = h->gapped };
+	    .received = h->indexed, .gapped = h->gapped };
 
 	CRASH_POINT("log.told");
 	HUB_SEND(ctx, HANDLE_PROGRESS, &body);

@@ -495,7 +495,7 @@ self_deny_growth(scmp_filter_ctx ctx, enum self_monitor which)
 		return 0;
 	return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM),
 	    SCMP_SYS(fallocate), 1, SCMP_A1(SCMP_CMP_NE,
-	    FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE));
+	    FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0));
 }
 
 int

@@ -51,6 +51,7 @@ test_record(void)
 	ASSERT_ERR(shim_exit_load(g.dir_fd, &x), CL_OK);
 	ASSERT_INT_EQ(x.exit_code, 3);
 	ASSERT_INT_EQ(x.finished_at, g.end.finished_at);
+	field_clear(&shim_exit_table, &x);
 	rig_finish(&g);
 	rig_close(&g);
 }
@@ -434,6 +435,7 @@ test_adopt(void)
 	close(dir_fd);
 	ASSERT_INT_EQ(x.exit_code, 6);
 	ASSERT_U64_EQ(x.total_raw, 7);
+	field_clear(&shim_exit_table, &x);
 	rig_close(&g);
 
 	TEST_START("a monitor that is gone before SHIM_GO started nothing");

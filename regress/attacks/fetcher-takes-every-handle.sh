@@ -5,6 +5,7 @@
 # end: ended ones do not take the monitor's descriptors, and the real one works
 # after a restart.
 tid="a taken-over agentd-fetch and the monitor's descriptors"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 attack_device

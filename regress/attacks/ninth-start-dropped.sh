@@ -4,6 +4,7 @@
 # Twelve starts of one handle while it is being launched: each is answered, if
 # only by "busy"; none is dropped, for its asker would wait for ever.
 tid="the ninth start of a handle"
+trees=one
 . "$SRC/regress/attacks/attack.inc"
 
 attack_device

@@ -294,6 +294,23 @@ cgroup_is_used(const char *name)
 	return n == 0;
 }
 
+/* No process is in it: its shim begins or ends, or another one has the
+ * shim's number by now.  Looked at again. */
+static int
+cgroup_is_vacant(int parent_fd, const char *name)
+{
+	char path[NAME_MAX + sizeof("/cgroup.procs")], byte;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/cgroup.procs", name);
+	if ((fd = openat(parent_fd, path, O_RDONLY | O_CLOEXEC)) == -1)
+		return 0;
+	n = read(fd, &byte, 1);
+	close(fd);
+	return n == 0;
+}
+
 int
 cgroup_sweep(void)
 {
@@ -311,11 +328,15 @@ cgroup_sweep(void)
 		return 0;
 	}
 	/* The kernel refuses to remove one that has members. */
-	while ((de = readdir(d)) != NULL)
-		if (de->d_name[0] == 'w' && !cgroup_is_used(de->d_name) &&
-		    unlinkat(dirfd(d), de->d_name, AT_REMOVEDIR) == -1 &&
+	while ((de = readdir(d)) != NULL) {
+		if (de->d_name[0] != 'w')
+			continue;
+		if (cgroup_is_used(de->d_name))
+			busy |= cgroup_is_vacant(dirfd(d), de->d_name);
+		else if (unlinkat(dirfd(d), de->d_name, AT_REMOVEDIR) == -1 &&
 		    errno == EBUSY)
 			busy = 1;
+	}
 	closedir(d);
 	if ((fd = open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) == -1)
 		return busy;

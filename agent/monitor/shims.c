@@ -91,12 +91,24 @@ shims_say_hello(struct shims *s)
 	return CL_OK;
 }
 
+/* It was replaced since: what is sent there nobody reads. */
+static int
+shims_is_gone(const struct shims *s)
+{
+	struct pollfd pfd = { .fd = s->chan.im.fd, .events = POLLIN };
+
+	return poll(&pfd, 1, 0) == 1 &&
+	    (pfd.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 int
 shims_open(struct agentd *a)
 {
 	struct shims *s = &a->shims;
 	int fd, r, saved;
 
+	if (s->chan.is_open && shims_is_gone(s))
+		chan_close(&s->chan);
 	if (a->conf.shim_socket == NULL || s->chan.is_open)
 		return CL_OK;
 	if ((r = shims_connect(a->conf.shim_socket, &fd)) != CL_OK ||
